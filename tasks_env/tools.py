@@ -1,0 +1,70 @@
+"""Tool specifications and the checking of arguments: an invalid call is data for the agent, naming the argument."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from tasks_env.canonical import canonical_json
+from tasks_env.errors import ToolError
+from tasks_env.types import JsonObject, ToolSpec
+
+
+def parameter(kind: str, description: str, **keywords: Any) -> dict[str, Any]:
+    """The JSON Schema of one argument: `parameter("integer", "How many rows.", minimum=1)`."""
+    return {"type": kind, "description": description, **keywords}
+
+
+def tool(
+    name: str, description: str, required: dict[str, Any], optional: dict[str, Any] | None = None
+) -> ToolSpec:
+    """A specification with its required and optional arguments, each made by `parameter`."""
+    return ToolSpec(
+        name=name,
+        description=description,
+        parameters={
+            "type": "object",
+            "properties": {**required, **(optional or {})},
+            "required": list(required),
+            "additionalProperties": False,
+        },
+    )
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads(schema))
+
+
+def check_arguments(spec: ToolSpec, arguments: JsonObject) -> None:
+    """Validate `arguments` against the tool's schema.
+
+    Raises:
+        ToolError: says which argument is wrong, what was expected, and which arguments the tool has.
+    """
+    properties = spec.parameters["properties"]
+    for name in arguments:
+        if name not in properties:
+            known = ", ".join(properties) or "none"
+            raise ToolError(f"unknown argument {name!r}; this tool's arguments: {known}")
+    for name in spec.parameters.get("required", []):
+        if name not in arguments:
+            raise ToolError(f"missing; expected {_expected(properties[name])}", argument=name)
+    problem = best_match(_validator(canonical_json(spec.parameters)).iter_errors(arguments))
+    if problem is not None:
+        path = [str(part) for part in problem.absolute_path]
+        message = f"expected {_expected(properties[path[0]])}; {problem.message[:300]}" if path else problem.message
+        raise ToolError(message[:500], argument=path[0] if path else None)
+
+
+def _expected(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(map(str, schema["enum"]))
+    kind = schema["type"]
+    if kind == "array":
+        return f"an array of {schema['items']['type']}s"
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
