@@ -51,7 +51,9 @@ COLUMNS: dict[str, Column] = {
     "partial_score": Column("Float64", True, "0 to 1, family-specific; null for infra_error"),
     "steps_used": Column("int64", False, "model calls answered in the last attempt"),
     "outcome": Column("str", False, "how the episode ended: " + ", ".join(OUTCOMES)),
-    "failure_class": Column("str", True, "null if passed; else the outcome, `wrong_answer`, or the kind of infra_error"),
+    "failure_class": Column(
+        "str", True, "null if passed; else the outcome, `wrong_answer`, or the kind of infra_error"
+    ),
     "infra_error": Column("bool", False, "infrastructure or verifier failed: excluded from pass rates, always counted"),
     "attempts": Column("int64", False, "recorded attempts at the episode, this one included"),
     "tokens_in": Column("Int64", True, "input tokens, cached ones included; null if unknown"),
@@ -74,7 +76,17 @@ COLUMNS: dict[str, Column] = {
 WALL_CLOCK_COLUMNS = ("started_at", "wall_clock_s")
 """The only columns in which two runs of the same study may differ."""
 
-SORT_KEY = ["benchmark", "model", "family", "difficulty", "axis", "level", "instance_id", "run_seed", "episode_id"]
+SORT_KEY = [
+    "benchmark",
+    "model",
+    "family",
+    "difficulty",
+    "axis",
+    "level",
+    "instance_id",
+    "run_seed",
+    "episode_id",
+]
 
 
 def _checks(name: str) -> list[pa.Check]:
@@ -90,10 +102,7 @@ def _checks(name: str) -> list[pa.Check]:
 
 
 SCHEMA = pa.DataFrameSchema(
-    {
-        name: pa.Column(column.dtype, nullable=column.nullable, checks=_checks(name))
-        for name, column in COLUMNS.items()
-    },
+    {name: pa.Column(column.dtype, nullable=column.nullable, checks=_checks(name)) for name, column in COLUMNS.items()},
     checks=[
         pa.Check(
             lambda frame: frame["passed"].isna() == frame["infra_error"],

@@ -20,12 +20,18 @@ def resolve(text: str, naming: Naming) -> str:
 
 
 def shown_spec(spec: ToolSpec, naming: Naming) -> ToolSpec:
-    """A tool's specification under `naming`: name, argument names and the wording that mentions them."""
+    """A tool's specification under `naming`: name, argument names and the wording that mentions them.
+
+    Raises:
+        ValueError: `naming` shows two of the tool's arguments under one name.
+    """
     schema = dict(spec.parameters)
     schema["properties"] = {
         naming.arguments.get(name, name): {**prop, "description": resolve(prop["description"], naming)}
         for name, prop in spec.parameters["properties"].items()
     }
+    if len(schema["properties"]) < len(spec.parameters["properties"]):
+        raise ValueError(f"two arguments of tool {spec.name!r} would be shown under one name")
     schema["required"] = [naming.arguments.get(name, name) for name in spec.parameters.get("required", [])]
     return ToolSpec(
         name=naming.tools.get(spec.name, spec.name),

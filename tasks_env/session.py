@@ -1,18 +1,17 @@
-"""Showing an instance and acting on it: rendering a variant, and the session that carries out an agent's calls."""
+"""Showing an instance and acting on it: rendering a variant, and the session that carries out its calls."""
 
 from __future__ import annotations
 
 from tasks_env.canonical import content_hash
-from tasks_env.errors import ToolError
+from tasks_env.errors import ToolError, UnknownName
 from tasks_env.families import family
 from tasks_env.naming import canonical_arguments, resolve, shown_spec
-from tasks_env.perturbations.distractors import POOL
-from tasks_env.tools import check_arguments
+from tasks_env.perturbations.distractors import distractor
+from tasks_env.tools import check_arguments, integers_as_such
 from tasks_env.types import (
     FinalState,
     Instance,
     JsonObject,
-    Naming,
     Presentation,
     ToolCall,
     ToolResult,
@@ -32,11 +31,21 @@ def render(
     level: str = "baseline",
     seed: int = 0,
 ) -> Variant:
-    """The instance as `presentation` shows it; the identity presentation gives the baseline's bytes."""
+    """The instance as `presentation` shows it; the identity presentation gives the baseline's bytes.
+
+    Raises:
+        UnknownName: no such wording or distractor.
+        ValueError: two tools, or two arguments of one tool, would be shown under one name.
+    """
     shown = presentation or Presentation()
     chosen = family(instance.family)
+    if shown.phrasing not in chosen.phrasings:
+        raise UnknownName(f"phrasing of family {chosen.name!r}", shown.phrasing, chosen.phrasings)
     specs = [shown_spec(spec, shown.naming) for spec in chosen.tools()]
-    specs += [POOL[name].spec for name in shown.distractors]
+    specs += [distractor(name).spec for name in shown.distractors]
+    names = [spec.name for spec in specs]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two tools would be shown under one name: {', '.join(sorted(names))}")
     parts = {
         "instance_id": instance.instance_id,
         "source_hash": content_hash(instance.model_dump(mode="json")),
@@ -62,9 +71,7 @@ class Session:
         max_output_chars: Longer tool results are cut, and say so.
     """
 
-    def __init__(
-        self, instance: Instance, variant: Variant, max_output_chars: int = TOOL_OUTPUT_CHARS
-    ) -> None:
+    def __init__(self, instance: Instance, variant: Variant, max_output_chars: int = TOOL_OUTPUT_CHARS) -> None:
         if variant.instance_id != instance.instance_id:
             raise ValueError(f"variant {variant.variant_id} belongs to {variant.instance_id}")
         self.instance = instance
@@ -75,9 +82,7 @@ class Session:
         self._world = self._family.open(instance)
         self._naming = variant.presentation.naming
         self._specs = {spec.name: spec for spec in variant.tools}
-        self._canonical = {
-            self._naming.tools.get(spec.name, spec.name): spec.name for spec in self._family.tools()
-        }
+        self._canonical = {self._naming.tools.get(spec.name, spec.name): spec.name for spec in self._family.tools()}
         self._max_output_chars = max_output_chars
 
     @property
@@ -90,24 +95,25 @@ class Session:
         spec = self._specs.get(name)
         if spec is None:
             return ToolResult(
-                content=f"error: there is no tool {name!r}; available tools: {', '.join(self._specs)}",
+                content=f"error: there is no tool {name[:100]!r}; available tools: {', '.join(self._specs)}",
                 is_error=True,
             )
         canonical = self._canonical.get(name)
-        call = ToolCall(
-            name=canonical or name,
-            arguments=canonical_arguments(arguments, self._naming) if canonical else arguments,
-        )
         try:
             check_arguments(spec, arguments)
         except ToolError as error:
-            return ToolResult(content=_error_text(error, Naming()), is_error=True, call=call)
+            content = _error_text(error.message, error.argument)
+            return ToolResult(content=content, is_error=True, call=self._canonical_call(name, arguments))
+        arguments = integers_as_such(spec, arguments)
+        call = self._canonical_call(name, arguments)
         if canonical is None:
-            return ToolResult(content=self._bounded(POOL[name].answer(arguments)), call=call)
+            return ToolResult(content=self._bounded(distractor(name).answer(arguments)), call=call)
         try:
             reply = self._world.call(canonical, call.arguments)
         except ToolError as error:
-            return ToolResult(content=_error_text(error, self._naming), is_error=True, call=call)
+            message, argument = resolve(error.message, self._naming), error.argument
+            shown = self._naming.arguments.get(argument, argument) if argument is not None else None
+            return ToolResult(content=_error_text(self._bounded(message), shown), is_error=True, call=call)
         self.calls.append(call)
         note = resolve(reply.note, self._naming)
         return ToolResult(
@@ -124,6 +130,12 @@ class Session:
         """The family's verdict on the present state."""
         return verify(self.instance, tuple(self.calls), self.final_state())
 
+    def _canonical_call(self, name: str, arguments: JsonObject) -> ToolCall:
+        canonical = self._canonical.get(name)
+        if canonical is None:
+            return ToolCall(name=name, arguments=arguments)
+        return ToolCall(name=canonical, arguments=canonical_arguments(arguments, self._naming))
+
     def _bounded(self, text: str) -> str:
         if len(text) <= self._max_output_chars:
             return text
@@ -131,11 +143,10 @@ class Session:
         return f"{cut}\n[cut: {len(cut)} of {len(text)} characters shown]"
 
 
-def _error_text(error: ToolError, naming: Naming) -> str:
-    message = resolve(error.message, naming)
-    if error.argument is None:
+def _error_text(message: str, argument: str | None) -> str:
+    if argument is None:
         return f"error: {message}"
-    return f"error in argument {naming.arguments.get(error.argument, error.argument)!r}: {message}"
+    return f"error in argument {argument!r}: {message}"
 
 
 def verify(instance: Instance, calls: tuple[ToolCall, ...], final_state: FinalState) -> Verdict:

@@ -26,6 +26,6 @@ class Perturbation(Protocol):
 class SameSample:
     """Mix-in of the axes that keep the baseline's instances, which makes their comparison paired."""
 
-    def sample(self, level: str) -> str:
+    def sample(self, level: str) -> str:  # noqa: ARG002
         """The baseline's draw."""
         return BASE_SAMPLE

@@ -1,0 +1,37 @@
+# `make smoke` and `make test` each work alone in a fresh clone: Python 3.11 or newer, pip and make are all they need.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+LOCAL_READY := .venv/.ready-local
+
+.PHONY: smoke test check local clean
+
+smoke: $(READY)
+	$(BIN)/python -m flows.study --smoke
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# A real language model on this machine (98 MB), asked through both adapters.
+local: $(LOCAL_READY)
+	$(BIN)/agent-bench local
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+	touch $@
+
+# Their declared dependencies compile C++ and are not needed, so the two wheels are installed without them.
+$(LOCAL_READY): $(READY) requirements-local.lock
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-local.lock
+	touch $@
+
+clean:
+	rm -rf .venv .smoke .local .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,0 +1,214 @@
+"""The run stage without its orchestration: which episodes are left, running them, stopping in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import httpx
+
+from flows.console import Console, StageProgress
+from flows.context import Study
+from flows.episodes.ledger import Ledger
+from flows.episodes.pacing import paces
+from flows.episodes.runner import CapReached, Job, Runner, Summary
+from flows.errors import RunHalted, StudyError
+from flows.grid import Cell, Episode
+from flows.manifest import HttpModel, ScriptedModel
+from flows.models import open_adapter, open_client, resolve_endpoint
+from flows.models.adapter import Adapter
+from flows.models.scripted import ScriptedAdapter
+
+INFRA = "infra_error"
+
+
+class EpisodeFailed(Exception):
+    """An episode ended in infra_error; recorded, and worth another attempt."""
+
+    def __init__(self, summary: Summary) -> None:
+        super().__init__(f"infra_error ({summary.kind}) in episode {summary.episode_id}")
+        self.summary = summary
+
+
+@dataclass
+class Tally:
+    """What the run has seen, by (model, cell id)."""
+
+    planned: int = 0
+    skipped: int = 0
+    """Complete before this run."""
+    outcomes: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """The last outcome of every episode finished or found finished."""
+
+    @property
+    def finished(self) -> int:
+        """Episodes with an outcome, infra_error included."""
+        return sum(counter.total() for counter in self.outcomes.values())
+
+    @property
+    def infra_errors(self) -> int:
+        """Episodes whose last attempt ended in infra_error."""
+        return sum(counter[INFRA] for counter in self.outcomes.values())
+
+    def dead_cells(self) -> list[tuple[str, str]]:
+        """Cells in which every finished episode is an infra_error."""
+        return sorted(
+            key for key, counter in self.outcomes.items() if counter.total() and counter[INFRA] == counter.total()
+        )
+
+
+class Campaign:
+    """The episodes of one invocation of run.
+
+    A halt (authentication, quota) or the cap stops new episodes; those in flight are finished and kept.
+    """
+
+    def __init__(self, study: Study, console: Console, environ: Mapping[str, str] = os.environ) -> None:
+        self.study = study
+        self.console = console
+        self.tally = Tally()
+        self.ledger = Ledger(study.store.ledger, study.manifest.budget.cap_usd)
+        self.halted: StudyError | None = None
+        self.capped = False
+        self._environ = environ
+        self._client: httpx.AsyncClient | None = None
+        self._slots = asyncio.Semaphore(study.manifest.execution.concurrent_episodes)
+        self._progress: StageProgress | None = None
+        self._last: dict[str, str] = {}
+        self._runner = Runner(
+            study.store,
+            study.manifest,
+            self.ledger,
+            study.provenance,
+            self._open_adapter,
+            paces(study.manifest, study.models),
+        )
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no further episode may start."""
+        return self.capped or self.halted is not None
+
+    def jobs(self, model: str, cell: Cell) -> list[Job]:
+        """The cell's unfinished episodes; each finished one is counted and gives one log line."""
+        instances = self.study.instances(cell)
+        variants = {variant.variant_id: variant for variant in self.study.variants(cell)}
+        jobs = []
+        for episode in self.study.episodes(model, cell):
+            self.tally.planned += 1
+            marker = self.study.store.marker(self.study.transcript(episode))
+            if marker is None or marker["outcome"] == INFRA:
+                jobs.append(Job(episode, instances[episode.instance_id], variants[episode.variant_id]))
+            else:
+                self.tally.skipped += 1
+                self._count(episode, marker["outcome"])
+                self.console.line(f"skip {model} {cell.id} {episode.episode_id}: complete")
+        return jobs
+
+    def show_on(self, progress: StageProgress) -> None:
+        """Report every finished episode to `progress`."""
+        self._progress = progress
+
+    async def attempt(self, job: Job) -> Summary | None:
+        """One attempt at an episode; null if it may no longer start.
+
+        Raises:
+            EpisodeFailed: it ended in infra_error; recorded.
+            StoreError: the disk refuses; the run is stopped.
+        """
+        async with self._slots:
+            if self.stopped:
+                return None
+            try:
+                summary = await self._runner.run(job)
+            except CapReached:
+                self.capped = True
+                return None
+            except StudyError as error:
+                self.halted = self.halted or error
+                return None
+        self._count(job.episode, summary.outcome)
+        if self._progress:
+            self._progress.advance(spend=summary.spent_usd)
+        if summary.outcome == INFRA:
+            raise EpisodeFailed(summary)
+        return summary
+
+    async def attempt_repeatedly(self, job: Job) -> Summary | None:
+        """Attempts by the manifest's policy, for runs that track no single episode."""
+        for attempt in range(1, self.study.manifest.retry.episode_attempts + 1):
+            try:
+                return await self.attempt(job)
+            except EpisodeFailed as error:
+                if attempt == self.study.manifest.retry.episode_attempts:
+                    return error.summary
+        return None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client:
+            await self._client.aclose()
+
+    def _count(self, episode: Episode, outcome: str) -> None:
+        key = (episode.model, episode.cell.id)
+        earlier = self._last.get(episode.episode_id)
+        if earlier is not None:
+            self.tally.outcomes[key][earlier] -= 1
+        self._last[episode.episode_id] = outcome
+        self.tally.outcomes[key][outcome] += 1
+
+    def _open_adapter(self, job: Job) -> Adapter:
+        entry = self.study.manifest.models[job.episode.model]
+        if isinstance(entry, ScriptedModel):
+            return ScriptedAdapter(entry, job)
+        return self._open_http(entry)
+
+    def _open_http(self, entry: HttpModel) -> Adapter:
+        if self._client is None:
+            self._client = open_client(self.study.manifest.execution.concurrent_episodes)
+        endpoint = resolve_endpoint(entry, self._environ)
+        return open_adapter(entry, endpoint, self.study.manifest.scaffold.max_output_tokens, self._client)
+
+
+def remaining(campaign: Campaign) -> str:
+    """The unfinished work, per model and cell, as lines."""
+    lines = []
+    for model, cell in campaign.study.work:
+        total = len(campaign.study.episodes(model, cell))
+        done = sum(count for outcome, count in campaign.tally.outcomes[(model, cell.id)].items() if outcome != INFRA)
+        if done < total:
+            lines.append(f"  {model} {cell.id}: {total - done} of {total} episodes left")
+    return "\n".join(lines)
+
+
+def halt_error(campaign: Campaign) -> StudyError | None:
+    """The error that stopped the run, with the remaining work listed; null if none did."""
+    error = campaign.halted
+    if isinstance(error, RunHalted):
+        return RunHalted(f"{error}\nleft to do:\n{remaining(campaign)}")
+    return error
+
+
+def summary_lines(campaign: Campaign) -> list[str]:
+    """What the run did, for people: counts, spend against the cap, infra_errors, cells that are all infra_error."""
+    tally, totals = campaign.tally, campaign.ledger.totals()
+    lines = [
+        f"run: {tally.finished} of {tally.planned} episodes finished ({tally.skipped} before this run), "
+        f"{tally.infra_errors} infra_error; spent {totals.spent:.4f} of {campaign.ledger.cap_usd:.2f} USD"
+        + (f", {totals.unknown + totals.reserved:.4f} USD unknown" if totals.unknown + totals.reserved else "")
+    ]
+    if campaign.capped:
+        lines.append(
+            f"run: PARTIAL: the cost cap is reached; {tally.finished} of {tally.planned} episodes completed, spend "
+            f"{totals.spent:.4f} USD (+ {totals.unknown + totals.reserved:.4f} reserved or unknown) against a cap of "
+            f"{campaign.ledger.cap_usd:.2f} USD; raise budget.cap_usd and run again to go on"
+        )
+        lines.append(remaining(campaign))
+    lines += [
+        f"run: WARNING: every episode of cell {cell} of model {model} is an infra_error"
+        for model, cell in tally.dead_cells()
+    ]
+    return lines

@@ -1,0 +1,200 @@
+"""agent-bench: the command line. Thin: options in, exit code out; nothing heavy is imported before it is needed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from flows.errors import StudyError
+
+if TYPE_CHECKING:
+    from flows.context import Options
+
+SMOKE = "smoke"
+STAGES = {
+    "generate": "write the instance sets of the manifest's grid, each with its truth",
+    "perturb": "derive every cell's variants; the instance sets are only read",
+    "run": "run the unfinished episodes through the one scaffold, under the cost cap",
+    "score": "judge the finished episodes and write results.parquet",
+    "analyze": "tables, figures and verdicts from results.parquet alone",
+}
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns its exit code: 0 done, 1 failed, 2 refused before any work, 3 halted, 130 interrupted."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = arguments.command
+    try:
+        return command(arguments)
+    except StudyError as error:
+        print(f"agent-bench: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(
+            "agent-bench: interrupted; finished work is kept, the same command goes on from there",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="agent-bench",
+        description="How reliable is an agent benchmark? Verified tasks, perturbations that must not matter, "
+        "and the statistics of what moves.",
+        epilog="Exit codes: 0 done (a partial run at the cost cap included), 1 failed, 2 refused before any work "
+        "(manifest, options, keys), 3 halted by a provider, 130 interrupted.",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for stage, text in STAGES.items():
+        sub = commands.add_parser(stage, help=text, description=f"Stage {stage!r}: {text}.")
+        _add_study_options(sub)
+        _add_grid_options(sub)
+        sub.set_defaults(command=_stage, stage=stage)
+    sub = commands.add_parser("study", help="all five stages in order", description="All five stages in order.")
+    _add_study_options(sub)
+    _add_grid_options(sub)
+    sub.set_defaults(command=_study)
+    sub = commands.add_parser(
+        "plan",
+        help="cells, episodes, cost, duration and what could be detected, before any spend",
+        description="What a study would take and could show. Spends nothing, writes nothing.",
+    )
+    _add_study_options(sub)
+    _add_grid_options(sub)
+    sub.add_argument("--cells", action="store_true", help="list every cell")
+    sub.set_defaults(command=_plan)
+    sub = commands.add_parser(
+        "view",
+        help="one episode's transcript as markdown",
+        description="One episode's transcript as markdown. Without an id: a list of finished episodes to choose from.",
+    )
+    sub.add_argument("episode", nargs="?", help="episode id, or the beginning of one")
+    _add_study_options(sub)
+    _add_grid_options(sub)
+    sub.set_defaults(command=_view)
+    sub = commands.add_parser(
+        "local",
+        help="a real language model on this machine: start its server, run the local profile, stop it",
+        description="Starts a small language model (optional extra `local`) behind a server on a free loopback port, "
+        "runs the manifest's local profile against it through both adapters, compares them, stops the server.",
+    )
+    sub.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
+    sub.set_defaults(command=_local)
+    return parser
+
+
+def _add_study_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
+    profile = parser.add_mutually_exclusive_group()
+    profile.add_argument("--profile", default="full", help="profile of the manifest (default: %(default)s)")
+    profile.add_argument(
+        "--smoke",
+        dest="profile",
+        action="store_const",
+        const=SMOKE,
+        help="offline with the scripted agents, in a tree of its own; stages before this one are run too",
+    )
+    parser.add_argument("--seed", type=_seed, help="master seed in place of the manifest's")
+
+
+def _add_grid_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", help="only this model of the grid")
+    parser.add_argument("--cell", help="only this cell of the grid: <family>-<difficulty>-<axis>-<level>")
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError("a seed lies between 0 and 2^63 - 1")
+    return value
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    from flows.context import Options
+
+    return Options(
+        manifest=arguments.manifest,
+        profile=arguments.profile,
+        seed=arguments.seed,
+        model=arguments.model,
+        cell=arguments.cell,
+    )
+
+
+def _stage(arguments: argparse.Namespace) -> int:
+    if arguments.profile == SMOKE:
+        return _run_study(_options(arguments), until=arguments.stage)
+    return _run_stage(_options(arguments), arguments.stage)
+
+
+def _study(arguments: argparse.Namespace) -> int:
+    return _run_study(_options(arguments), until="analyze")
+
+
+def _run_stage(options: Options, stage: str) -> int:
+    _open(options, with_models=stage == "run")
+    from flows.study import timed
+
+    asyncio.run(timed(stage, options))
+    return 0
+
+
+def _run_study(options: Options, until: str) -> int:
+    started = time.monotonic()
+    _open(options, with_models=until not in ("generate", "perturb"))
+    from flows.study import StageFailed, study
+
+    try:
+        seconds = asyncio.run(study(options, until))
+    except StageFailed as failure:
+        if options.profile == SMOKE:
+            print(f"SMOKE FAILED in stage {failure.stage!r}", file=sys.stderr)
+        raise
+    timings = ", ".join(f"{name} {value:.1f} s" for name, value in seconds.items())
+    label = "SMOKE OK" if options.profile == SMOKE else "study done"
+    print(f"{label}: {timings}; {time.monotonic() - started:.1f} s in all")
+    return 0
+
+
+def _open(options: Options, with_models: bool) -> None:
+    """Everything that can be refused before any work, then Prefect's settings."""
+    from flows.context import Study
+    from flows.orchestration import prepare_environment
+    from flows.readiness import check_models
+
+    study = Study(options)
+    if with_models:
+        check_models(study)
+    prepare_environment(study.store.root)
+
+
+def _plan(arguments: argparse.Namespace) -> int:
+    from flows.context import Study
+    from flows.plan import plan_text
+
+    print(plan_text(Study(_options(arguments)), list_cells=arguments.cells))
+    return 0
+
+
+def _view(arguments: argparse.Namespace) -> int:
+    from flows.context import Study
+    from flows.view import view_text
+
+    print(view_text(Study(_options(arguments)), arguments.episode))
+    return 0
+
+
+def _local(arguments: argparse.Namespace) -> int:
+    from flows.local_study import run_local_study
+
+    return run_local_study(arguments.manifest)

@@ -1,0 +1,177 @@
+"""The ledger of a study's root: money is reserved before it can be spent, under one cap for all processes.
+
+An append-only JSONL file, changed only under its lock:
+
+    {"op": "reserve", "id", "usd", "model", "cell", "episode", "attempt", "pid", "at"}
+    {"op": "extend",  "id", "usd"}
+    {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_out"}
+
+A reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
+spent, so it stays booked. `unknown_usd` is the part of a settled episode whose usage the provider did not say.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from flows.store import cut_torn_tail, storage
+from tasks_env.canonical import canonical_json
+
+
+@dataclass
+class Totals:
+    """Sums over a ledger, in USD."""
+
+    spent: float = 0.0
+    unknown: float = 0.0
+    open: dict[str, float] = field(default_factory=dict)
+    """Reservation id → USD still reserved."""
+    owners: dict[str, int] = field(default_factory=dict)
+    """Reservation id → pid."""
+    spent_by_model: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    models: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def reserved(self) -> float:
+        """USD held by reservations that are not settled."""
+        return sum(self.open.values())
+
+    @property
+    def committed(self) -> float:
+        """USD that are spent or may be: what counts against the cap."""
+        return self.spent + self.unknown + self.reserved
+
+    def abandoned(self) -> float:
+        """USD reserved by processes that no longer run."""
+        return sum(usd for key, usd in self.open.items() if not _alive(self.owners[key]))
+
+    def apply(self, entry: dict[str, Any]) -> None:
+        """Add one line of the ledger."""
+        key = entry["id"]
+        if entry["op"] == "reserve":
+            self.open[key] = entry["usd"]
+            self.owners[key] = entry["pid"]
+            self.models[key] = entry["model"]
+        elif entry["op"] == "extend":
+            self.open[key] += entry["usd"]
+        else:
+            self.open.pop(key)
+            self.spent += entry["spent_usd"]
+            self.unknown += entry["unknown_usd"]
+            self.spent_by_model[self.models[key]] += entry["spent_usd"]
+
+
+class Ledger:
+    """The ledger at `path` with its cap.
+
+    Every operation locks the file, reads what others appended since, and appends at most one line, so that
+    spent + reserved never exceeds the cap in any interleaving of processes.
+    """
+
+    def __init__(self, path: Path, cap_usd: float) -> None:
+        self.path = path
+        self.cap_usd = cap_usd
+        self._totals = Totals()
+        self._read_to = 0
+
+    def totals(self) -> Totals:
+        """The sums as of now; a missing file is an empty ledger."""
+        if self.path.exists():
+            with self._locked() as file:
+                self._catch_up(file)
+        return self._totals
+
+    def reserve(self, usd: float, *, model: str, cell: str, episode: str, attempt: int) -> str | None:
+        """Hold `usd` for an episode. Returns the reservation's id, or null if it does not fit under the cap."""
+        return self._append_if_it_fits(
+            usd,
+            {
+                "op": "reserve",
+                "id": uuid.uuid4().hex,
+                "usd": usd,
+                "model": model,
+                "cell": cell,
+                "episode": episode,
+                "attempt": attempt,
+                "pid": os.getpid(),
+                "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            },
+        )
+
+    def extend(self, reservation: str, usd: float) -> bool:
+        """Hold `usd` more for a reservation. Returns whether it fits under the cap."""
+        return self._append_if_it_fits(usd, {"op": "extend", "id": reservation, "usd": usd}) is not None
+
+    def settle(
+        self,
+        reservation: str,
+        *,
+        spent_usd: float,
+        unknown_usd: float,
+        tokens_in: int | None,
+        tokens_out: int | None,
+    ) -> None:
+        """Book what an attempt took and free the rest of its reservation."""
+        with self._locked() as file:
+            self._catch_up(file)
+            self._append(
+                file,
+                {
+                    "op": "settle",
+                    "id": reservation,
+                    "spent_usd": spent_usd,
+                    "unknown_usd": unknown_usd,
+                    "tokens_in": tokens_in,
+                    "tokens_out": tokens_out,
+                },
+            )
+
+    def _append_if_it_fits(self, usd: float, entry: dict[str, Any]) -> str | None:
+        with self._locked() as file:
+            self._catch_up(file)
+            if self._totals.committed + usd > self.cap_usd:
+                return None
+            self._append(file, entry)
+        return str(entry["id"])
+
+    @contextmanager
+    def _locked(self) -> Iterator[IO[bytes]]:
+        with storage(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield file
+
+    def _catch_up(self, file: IO[bytes]) -> None:
+        cut_torn_tail(file)
+        file.seek(self._read_to)
+        for line in file.read().splitlines():
+            self._totals.apply(json.loads(line))
+        self._read_to = file.tell()
+
+    def _append(self, file: IO[bytes], entry: dict[str, Any]) -> None:
+        file.write(canonical_json(entry).encode("ascii") + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+        self._totals.apply(entry)
+        self._read_to = file.tell()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,203 @@
+"""The one agent loop, byte-identical for every model: ask, carry out the calls, answer, until the task is handed in."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from flows.episodes.calling import ModelCaller
+from flows.episodes.opening import REMINDER
+from flows.episodes.transcript import TranscriptWriter
+from flows.manifest import Scaffold
+from flows.models.adapter import Adapter, ContextOverflow, MalformedOutput
+from flows.models.envelope import normal_hash
+from flows.models.messages import (
+    Answer,
+    AssistantMessage,
+    Call,
+    Completion,
+    Message,
+    Stop,
+    ToolMessage,
+    UserMessage,
+)
+from tasks_env import Session
+from tasks_env.canonical import canonical_json
+
+OVER = "error: the task has been handed in; this call was not carried out"
+
+
+class ToolCrash(Exception):
+    """A tool broke where it should have answered: a defect of the environment, not the agent's failure."""
+
+    kind = "tool_exception"
+
+    def __init__(self, tool: str, error: Exception) -> None:
+        self.detail = f"{tool}: {type(error).__name__}: {error}"[:500]
+        super().__init__(self.detail)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a conversation ended."""
+
+    outcome: str
+    """One of `flows.results.OUTCOMES`."""
+    steps: int
+    """Answers received."""
+    kind: str | None = None
+    """For infra_error: what failed."""
+    detail: str = ""
+    trajectory: tuple[str, ...] = ()
+    """Every attempted call's tool, by canonical name where it exists."""
+
+
+class Conversation:
+    """One episode's loop.
+
+    Args:
+        adapter: Only asked for the request body that it will send; `caller` does the asking.
+        session: The task's world behind the variant's names.
+        messages: The opening; the loop appends to it.
+        temperature: Null sends none.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        caller: ModelCaller,
+        session: Session,
+        messages: list[Message],
+        settings: Scaffold,
+        temperature: float | None,
+        transcript: TranscriptWriter,
+    ) -> None:
+        self._adapter = adapter
+        self._caller = caller
+        self._session = session
+        self._messages = messages
+        self._settings = settings
+        self._temperature = temperature
+        self._transcript = transcript
+        self._logged = 0
+        self._steps = 0
+        self._trajectory: list[str] = []
+
+    async def run(self) -> Ending:
+        """Go on until the task is handed in or the episode ends otherwise.
+
+        Raises:
+            flows.models.adapter.AccessDenied: every further episode would fail alike.
+        """
+        tools = self._session.variant.tools
+        self._transcript.record("opening", tools=[tool.model_dump(mode="json") for tool in tools])
+        nudged = False
+        while self._steps < self._settings.step_cap:
+            try:
+                size = self._log_request()
+                if size > self._settings.conversation_bytes:
+                    return self._ending("context_overflow", detail=f"the request would be {size} bytes long")
+                completion = await self._caller.ask(self._steps + 1, self._messages, tools, self._temperature, size)
+            except ContextOverflow as error:
+                return self._ending("context_overflow", detail=error.detail)
+            except MalformedOutput as error:
+                return self._ending("malformed", detail=error.detail)
+            self._steps += 1
+            self._log_answer(completion)
+            ending = self._react(completion)
+            if ending is not None:
+                return ending
+            if not completion.tool_calls:
+                if nudged or not self._settings.nudge:
+                    return self._ending("no_submission")
+                nudged = True
+                self._messages.append(UserMessage(text=REMINDER))
+        return self._ending("step_cap")
+
+    def failed(self, kind: str, detail: str) -> Ending:
+        """The ending of an episode that infrastructure let down for good."""
+        return self._ending("infra_error", kind=kind, detail=detail)
+
+    def _react(self, completion: Completion) -> Ending | None:
+        """Carry out an answer's calls; an ending if the answer, or a call, ends the episode."""
+        if completion.stop is Stop.REFUSAL:
+            return self._ending("refused")
+        if completion.stop is Stop.CONTEXT:
+            return self._ending("context_overflow")
+        calls = completion.tool_calls
+        if completion.stop is Stop.LENGTH and (not calls or calls[-1].arguments is None):
+            return self._ending("truncated")
+        message = completion.message
+        if message.text or calls:
+            self._messages.append(message)
+        elif self._settings.nudge:
+            self._messages.append(AssistantMessage(text="(no answer)"))
+        if calls:
+            answers = tuple(self._carry_out(number, call) for number, call in enumerate(calls))
+            self._messages.append(ToolMessage(answers=answers))
+        if self._session.submitted:
+            return self._ending("completed")
+        if self._steps == self._settings.step_cap and calls and calls[-1].arguments is None:
+            return self._ending("malformed")
+        return None
+
+    def _carry_out(self, number: int, call: Call) -> Answer:
+        if self._session.submitted:
+            return Answer(call_id=call.id, content=OVER, is_error=True)
+        if number >= self._settings.calls_per_turn:
+            content = (
+                f"error: more than {self._settings.calls_per_turn} calls in one turn; this one was not carried out"
+            )
+            return self._answer(call, content, canonical=None)
+        if call.arguments is None:
+            return self._answer(call, f"error: {call.problem}; the call was not carried out", canonical=None)
+        try:
+            result = self._session.call(call.name, call.arguments)
+        except Exception as error:
+            raise ToolCrash(call.name, error) from error
+        canonical = result.call.model_dump(mode="json") if result.call else None
+        self._trajectory.append(result.call.name if result.call else call.name)
+        return self._answer(call, result.content, canonical, is_error=result.is_error)
+
+    def _answer(self, call: Call, content: str, canonical: object, is_error: bool = True) -> Answer:
+        self._transcript.record(
+            "result",
+            step=self._steps,
+            call_id=call.id,
+            name=call.name,
+            call=canonical,
+            content=content,
+            is_error=is_error,
+        )
+        return Answer(call_id=call.id, content=content, is_error=is_error)
+
+    def _log_request(self) -> int:
+        """Record what this step adds and the hashes of the whole request. Returns the request's size in bytes."""
+        tools = self._session.variant.tools
+        body = self._adapter.request_body(self._messages, tools, self._temperature)
+        text = canonical_json(body)
+        self._transcript.record(
+            "request",
+            step=self._steps + 1,
+            added=[message.model_dump(mode="json") for message in self._messages[self._logged :]],
+            temperature=self._temperature,
+            bytes=len(text),
+            body_sha256=hashlib.sha256(text.encode("ascii")).hexdigest(),
+            normal_sha256=normal_hash(body, self._adapter.version.split("/")[0]),
+        )
+        self._logged = len(self._messages)
+        return len(text)
+
+    def _log_answer(self, completion: Completion) -> None:
+        self._transcript.record(
+            "answer",
+            step=self._steps,
+            text=completion.message.text,
+            calls=[call.model_dump(mode="json") for call in completion.tool_calls],
+            stop=completion.stop.value,
+            usage=completion.usage.model_dump(mode="json") if completion.usage else None,
+            raw=completion.raw,
+        )
+
+    def _ending(self, outcome: str, kind: str | None = None, detail: str = "") -> Ending:
+        return Ending(outcome, self._steps, kind, detail, tuple(self._trajectory))

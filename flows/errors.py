@@ -1,0 +1,45 @@
+"""Errors that reach the user, each with the exit code that it means. Everything else is a defect.
+
+StudyError              1   the work could not be done
+├── ConfigurationError  2   manifest, options, keys: refused before any work
+├── StoreError          1   a path that cannot be read, written or trusted
+├── CellLocked          1   another process works on the cell
+└── RunHalted           3   the provider refuses every further call (authentication, quota)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class StudyError(Exception):
+    """Base: one paragraph that says what is wrong, where, and what to do."""
+
+    exit_code = 1
+
+
+class ConfigurationError(StudyError):
+    """A mistake in the manifest, an option or the environment; nothing was written."""
+
+    exit_code = 2
+
+
+class StoreError(StudyError):
+    """A file or folder that is missing, edited, unwritable or full."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+
+
+class CellLocked(StudyError):
+    """The cell's lock is held."""
+
+    def __init__(self, cell: str, pid: str) -> None:
+        super().__init__(f"{cell} is being worked on by process {pid}; wait for it, or stop it, and run again")
+
+
+class RunHalted(StudyError):
+    """Every further episode would fail the same way."""
+
+    exit_code = 3

@@ -1,0 +1,51 @@
+"""A key on its way from the environment to one request header."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NoReturn
+
+import httpx
+
+SHORTEST_SECRET = 8
+"""A shorter key is a placeholder (`none`, `EMPTY`): taking it out of texts would only damage them."""
+
+
+class ApiKey:
+    """A key that is not shown, not pickled, and leaves only through `header`.
+
+    Raises:
+        ValueError: empty, or with characters that no header takes; HTTP libraries would quote it in their errors.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        if not value or any(not "!" <= character <= "~" for character in value):
+            raise ValueError("holds a blank, a line break or another character that no key has")
+        self._value = value
+
+    def header(self, name: str, prefix: str = "") -> httpx.Auth:
+        """What puts the key, after `prefix`, into the header `name` of a request that is being sent."""
+        return _HeaderAuth(name, prefix, self._value)
+
+    def scrub(self, text: str) -> str:
+        """`text` without the key, should a server have echoed it."""
+        return text.replace(self._value, "[key]") if len(self._value) >= SHORTEST_SECRET else text
+
+    def __repr__(self) -> str:
+        return "ApiKey(***)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an API key is never pickled")
+
+
+class _HeaderAuth(httpx.Auth):
+    def __init__(self, name: str, prefix: str, value: str) -> None:
+        self._name = name
+        self._prefix = prefix
+        self._value = value
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers[self._name] = self._prefix + self._value
+        yield request

@@ -1,0 +1,29 @@
+"""Stage 2: every cell's variants, a task per cell; the instance sets are only read."""
+
+from prefect import Task, flow, task
+
+from flows.console import Console
+from flows.context import Options, Study
+from flows.grid import Cell
+from flows.orchestration import labels
+from flows.sets import materialize_variants
+
+
+@flow(name="perturb", flow_run_name="perturb")
+async def perturb(options: Options) -> int:
+    """Write every missing variant set under data/variants/. Returns how many were written."""
+    study, console = Study(options), Console()
+    written = 0
+    with console.progress("perturb", len(study.cells), "cells") as progress:
+        for cell in study.cells:
+            written += _cell_task(study, cell)()
+            progress.advance()
+    console.line(f"perturb: {len(study.cells)} cells, {written} written, {len(study.cells) - written} already there")
+    return written
+
+
+def _cell_task(study: Study, cell: Cell) -> Task[[], bool]:
+    def variants() -> bool:
+        return materialize_variants(study.store, study.manifest, cell)
+
+    return task(variants, name="variants", task_run_name=cell.id, tags=labels(cell.family, cell.axis))

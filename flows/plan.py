@@ -1,0 +1,203 @@
+"""What a study would take and could show, before any spend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flows.context import Study
+from flows.episodes.ledger import Ledger
+from flows.episodes.pricing import PER_MILLION, episode_bound
+from flows.grid import Cell, runs_of, supported_cells, unsupported
+from flows.manifest import BASELINE_AXIS, Manifest, ScriptedModel
+from flows.stats.power import detectable_difference
+
+BASE_RATE = 0.7
+ARM_CORRELATION = 0.5
+INSTANCE_SHARE = 0.75
+"""Assumed for the smallest detectable differences: the pass rate, the correlation of single episodes of two arms on
+one instance, and the share of an episode's variance that belongs to its instance."""
+
+_BYTES_PER_TOKEN = 4
+_OVERHEAD_PER_STEP = 1500
+"""Bytes of transcript per step beside the conversation itself: hashes, attempts, usage, the raw answer's envelope."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What one model's part of the grid would take."""
+
+    model: str
+    cells: int
+    episodes: int
+    expected_usd: float
+    worst_usd: float
+    hours: float
+
+
+def project(study: Study, model: str) -> Projection:
+    """One model's share of the chosen grid."""
+    manifest = study.manifest
+    entry, expected = manifest.models[model], manifest.expectation
+    cells = [cell for _, cell in supported_cells(manifest, [model], study.cells)]
+    episodes = sum(manifest.grid.instances * runs_of(manifest, cell) for cell in cells)
+    tokens = expected.tokens_in * entry.pricing.input + expected.tokens_out * entry.pricing.output
+    attempts = manifest.retry.episode_attempts
+    return Projection(
+        model=model,
+        cells=len(cells),
+        episodes=episodes,
+        expected_usd=episodes * tokens * PER_MILLION,
+        worst_usd=episodes * attempts * episode_bound(entry.pricing, manifest.scaffold),
+        hours=_hours(manifest, model, episodes),
+    )
+
+
+def _hours(manifest: Manifest, model: str, episodes: int) -> float:
+    entry, expected = manifest.models[model], manifest.expectation
+    if isinstance(entry, ScriptedModel):
+        return 0.0
+    places = min(entry.limits.concurrent_episodes, manifest.execution.concurrent_episodes)
+    by_time = episodes * expected.steps * expected.seconds_per_step / places / 3600
+    requests = entry.limits.requests_per_minute
+    tokens = entry.limits.tokens_per_minute
+    by_requests = episodes * expected.steps / requests / 60 if requests else 0.0
+    by_tokens = episodes * (expected.tokens_in + expected.tokens_out) / tokens / 60 if tokens else 0.0
+    return max(by_time, by_requests, by_tokens)
+
+
+def transcript_bytes(manifest: Manifest) -> float:
+    """Expected bytes of one transcript: the whole conversation once, and what every step adds around it."""
+    expected = manifest.expectation
+    conversation = 2 * expected.tokens_in / expected.steps + 2 * expected.tokens_out
+    return _BYTES_PER_TOKEN * conversation + _OVERHEAD_PER_STEP * expected.steps
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """Smallest differences, as fractions, found with 80% power at 5% (two-sided)."""
+
+    axis: str
+    one_model_one_level: float
+    one_model: float
+    all_models: float
+
+
+def detectable(study: Study) -> list[Detectable]:
+    """Per axis: one level of one model, the mean over levels of one model, and that over all models."""
+    manifest, grid = study.manifest, study.manifest.grid
+    strata = {(cell.family, cell.difficulty) for cell in study.cells}
+    n = grid.instances * len(strata)
+    rows = []
+    for axis, levels in grid.axes.items():
+        cells = [cell for cell in study.cells if cell.axis == axis]
+        models = [m for m in study.models if any(unsupported(manifest, m, c) is None for c in cells)]
+        if not cells or not models:
+            continue
+        runs = runs_of(manifest, cells[0])
+        single = _difference_variance(axis, grid.runs.baseline, runs)
+        mean = _difference_variance(axis, grid.runs.baseline, runs * len(levels))
+        rows.append(
+            Detectable(
+                axis,
+                detectable_difference(n, single),
+                detectable_difference(n, mean),
+                detectable_difference(n * len(models), mean),
+            )
+        )
+    return rows
+
+
+def _difference_variance(axis: str, baseline_runs: int, runs: float) -> float:
+    """Variance of one instance's difference; for redrawn instances, of one instance of each arm."""
+    spread = BASE_RATE * (1 - BASE_RATE)
+    noise = spread * (1 - INSTANCE_SHARE) * (1 / baseline_runs + 1 / runs)
+    shared = 0.0 if axis == "resample" else ARM_CORRELATION
+    return 2 * spread * (INSTANCE_SHARE - shared) + noise
+
+
+def plan_text(study: Study, *, list_cells: bool = False) -> str:
+    """The plan as a page of text."""
+    manifest = study.manifest
+    projections = [project(study, model) for model in study.models]
+    lines = [*_grid_lines(study), "", *_cost_lines(study, projections), "", *_power_lines(study)]
+    if list_cells:
+        lines += ["", "cells:", *_cell_lines(manifest, study.models, study.cells)]
+    return "\n".join(lines)
+
+
+def _grid_lines(study: Study) -> list[str]:
+    manifest, grid = study.manifest, study.manifest.grid
+    families = ", ".join(f"{name} ({', '.join(levels)})" for name, levels in grid.families.items())
+    axes = ", ".join(f"{axis} ({', '.join(levels)})" for axis, levels in grid.axes.items())
+    skipped = [
+        f"  unsupported: {model} {cell.id}: {reason}"
+        for model in study.models
+        for cell in study.cells
+        if (reason := unsupported(manifest, model, cell)) is not None
+    ]
+    return [
+        f"study {manifest.study}, profile {manifest.profile}, seed {manifest.seed}",
+        f"  models    {', '.join(study.models)}",
+        f"  families  {families}",
+        f"  axes      baseline, {axes}",
+        f"  cells     {len(study.cells)} per model; {grid.instances} instances each; run seeds: baseline "
+        f"{grid.runs.baseline}, order {grid.runs.order}, others {grid.runs.others}",
+        *skipped,
+    ]
+
+
+def _cost_lines(study: Study, projections: Sequence[Projection]) -> list[str]:
+    manifest, expected = study.manifest, study.manifest.expectation
+    width = max(len("model"), *(len(item.model) for item in projections))
+    lines = [
+        f"cost at {expected.steps:g} steps, {expected.tokens_in:g} input and {expected.tokens_out:g} output tokens per "
+        f"episode ({expected.source})",
+        f"  {'model':{width}}  {'cells':>6} {'episodes':>9} {'expected USD':>13} {'worst case USD':>15} {'hours':>7}",
+    ]
+    lines += [
+        f"  {item.model:{width}}  {item.cells:6} {item.episodes:9} {item.expected_usd:13.2f} {item.worst_usd:15.2f} "
+        f"{item.hours:7.1f}"
+        for item in projections
+    ]
+    episodes = sum(item.episodes for item in projections)
+    total, worst = (sum(getattr(item, name) for item in projections) for name in ("expected_usd", "worst_usd"))
+    hours = max((item.hours for item in projections), default=0.0)
+    lines.append(
+        f"  {'all':{width}}  {sum(item.cells for item in projections):6} {episodes:9} {total:13.2f} {worst:15.2f} "
+        f"{hours:7.1f}"
+    )
+    cap, spent = manifest.budget.cap_usd, Ledger(study.store.ledger, manifest.budget.cap_usd).totals()
+    fits = "fits under" if total <= cap else "EXCEEDS"
+    disk = episodes * transcript_bytes(manifest) / 1e9
+    return [
+        *lines,
+        f"  the expected cost {fits} the cap of {cap:.2f} USD (so far spent {spent.spent:.2f}, unknown or reserved "
+        f"{spent.unknown + spent.reserved:.2f}); no run goes over the cap: an episode starts only if its worst case fits",
+        f"  disk: about {disk:.2f} GB of {manifest.budget.disk_gb:g} GB",
+    ]
+
+
+def _power_lines(study: Study) -> list[str]:
+    rows = detectable(study)
+    lines = [
+        f"smallest detectable difference in points, 80% power at 5% (pass rate {BASE_RATE:g}, correlation of arms "
+        f"{ARM_CORRELATION:g}, instance share of variance {INSTANCE_SHARE:g})",
+        f"  {'axis':12} {'one level, one model':>22} {'mean of levels, one model':>27} {'mean of levels, all models':>28}",
+    ]
+    lines += [
+        f"  {row.axis:12} {100 * row.one_model_one_level:22.1f} {100 * row.one_model:27.1f} {100 * row.all_models:28.1f}"
+        for row in rows
+    ]
+    return lines
+
+
+def _cell_lines(manifest: Manifest, models: Sequence[str], cells: Sequence[Cell]) -> list[str]:
+    lines = []
+    for cell in cells:
+        number = sum(unsupported(manifest, model, cell) is None for model in models)
+        kind = "baseline" if cell.axis == BASELINE_AXIS else f"sample {cell.sample}"
+        lines.append(
+            f"  {cell.id}: {number} models x {manifest.grid.instances} instances x {runs_of(manifest, cell)} runs ({kind})"
+        )
+    return lines

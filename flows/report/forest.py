@@ -1,0 +1,171 @@
+"""Forest of deltas: per axis and model, with interval, smallest effect of interest and noise floor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from flows.report.style import (
+    BLACK,
+    GREY,
+    PALE,
+    POINTS,
+    axis_label,
+    finished,
+    model_looks,
+    new_figure,
+    notice,
+    shorten,
+    styled,
+    table_of,
+    zero_line,
+)
+from flows.stats.cells import ALL, MEAN_LEVEL, NEGATIVE_CONTROLS
+from flows.stats.hypotheses import DEFAULT_SMALLEST_EFFECT
+
+TITLE = "Change of pass rate, perturbed minus baseline"
+MANY_LEVELS = 3
+"""From this many levels on, an axis shows its mean alone; the paraphrase strip shows the levels."""
+
+_ROW = 0.155
+_GAP = 0.9
+
+
+def forest_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What the forest plots: one row per axis, level and model (`all` first), negative controls last.
+
+    Columns: group (axis and level in words), axis, level, model, delta, ci_low, ci_high, noise_floor,
+    smallest_effect, control; all differences as fractions.
+    """
+    columns = ["group", "axis", "level", "model", "delta", "ci_low", "ci_high", "noise_floor", "control"]
+    deltas = table_of(tables, "deltas")
+    if deltas.empty:
+        return pd.DataFrame(columns=[*columns, "smallest_effect"])
+    shown = deltas[deltas["scope"].isin(["overall", "model"]) & deltas["delta"].notna()]
+    counts = shown[shown["level"] != MEAN_LEVEL].groupby("axis")["level"].nunique()
+    many = set(counts[counts >= MANY_LEVELS].index)
+    mean = shown["level"] == MEAN_LEVEL
+    shown = shown[mean == shown["axis"].isin(many)].copy()
+    shown["control"] = shown["axis"].isin(NEGATIVE_CONTROLS)
+    shown["group"] = [axis_label(a, lv) for a, lv in zip(shown["axis"], shown["level"], strict=True)]
+    shown["first"] = shown["model"] != ALL
+    if shown["model"].nunique() == 2:
+        shown = shown[shown["model"] != ALL]
+    shown = shown.sort_values(["control", "axis", "level", "first", "model"], kind="stable", ignore_index=True)
+    floors = _noise_floors(table_of(tables, "negative_controls"))
+    shown["noise_floor"] = [
+        floors.get((axis if axis in NEGATIVE_CONTROLS else "order", model))
+        for axis, model in zip(shown["axis"], shown["model"], strict=True)
+    ]
+    shown["noise_floor"] = shown["noise_floor"].astype("Float64")
+    effects = _smallest_effects(table_of(tables, "verdicts"))
+    shown["smallest_effect"] = [
+        effects.get((axis, level), effects.get((axis, MEAN_LEVEL), DEFAULT_SMALLEST_EFFECT))
+        for axis, level in zip(shown["axis"], shown["level"], strict=True)
+    ]
+    return shown[[*columns, "smallest_effect"]]
+
+
+def _noise_floors(controls: pd.DataFrame) -> dict[tuple[str, str], float]:
+    if controls.empty:
+        return {}
+    known = controls[controls["scope"].isin(["overall", "model"]) & controls["noise_floor"].notna()]
+    return {
+        (str(axis), str(model)): float(floor)
+        for axis, model, floor in zip(known["axis"], known["model"], known["noise_floor"], strict=True)
+    }
+
+
+def _smallest_effects(verdicts: pd.DataFrame) -> dict[tuple[str, str], float]:
+    if verdicts.empty:
+        return {}
+    return {
+        (str(axis), str(level)): float(effect)
+        for axis, level, effect in zip(verdicts["axis"], verdicts["level"], verdicts["smallest_effect"], strict=True)
+    }
+
+
+def forest(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
+    """The figure, and the rows it plots (see `forest_rows`)."""
+    rows = forest_rows(tables)
+    with styled():
+        if rows.empty:
+            return notice(TITLE, "No perturbed cell has a scored episode that can be compared with the baseline."), rows
+        return _draw(rows), rows
+
+
+def _draw(rows: pd.DataFrame) -> Figure:
+    models = sorted(set(rows["model"]) - {ALL})
+    looks = model_looks(models)
+    groups = list(dict.fromkeys(rows["group"]))
+    positions, y = {}, 0.0
+    for group in groups:
+        for index in rows.index[rows["group"] == group]:
+            positions[index] = y
+            y += 1.0
+        y += _GAP
+    figure = new_figure(1.35 + _ROW * y)
+    axes = figure.subplots()
+    zero_line(axes)
+    for index, row in rows.iterrows():
+        where = positions[index]
+        if pd.notna(row["noise_floor"]):
+            floor = POINTS * float(row["noise_floor"])
+            axes.barh(where, 2 * floor, left=-floor, height=1.0, color=PALE, zorder=0)
+        for side in (-1, 1):
+            effect = side * POINTS * float(row["smallest_effect"])
+            axes.plot([effect, effect], [where - 0.5, where + 0.5], color=GREY, linewidth=0.9, linestyle=(0, (2, 1.5)))
+        look = looks.get(row["model"], {"color": BLACK, "marker": "s"})
+        overall = row["model"] == ALL
+        if pd.notna(row["ci_low"]):
+            ends = [POINTS * float(row["ci_low"]), POINTS * float(row["ci_high"])]
+            axes.plot(ends, [where, where], color=look["color"], linewidth=2.2 if overall else 1.2, zorder=3)
+        axes.plot(
+            POINTS * float(row["delta"]),
+            where,
+            marker=look["marker"],
+            color=look["color"],
+            markersize=5.5 if overall else 4.5,
+            markerfacecolor=look["color"] if overall or pd.notna(row["ci_low"]) else "white",
+            zorder=4,
+        )
+    _label_groups(axes, rows, positions, groups)
+    axes.set_ylim(y - _GAP + 0.3, -0.9)
+    axes.set_xlabel("percentage points, 95% interval")
+    axes.set_title(TITLE)
+    names = [ALL] if (rows["model"] == ALL).any() else []
+    handles: list[Line2D | Patch] = [
+        Line2D(
+            [],
+            [],
+            color=looks.get(name, {"color": BLACK})["color"],
+            marker=looks.get(name, {"marker": "s"})["marker"],
+            markersize=4.5,
+            label="all models, equal weight" if name == ALL else shorten(name),
+        )
+        for name in [*names, *models]
+    ]
+    handles.append(
+        Line2D([], [], color=GREY, linewidth=0.9, linestyle=(0, (2, 1.5)), label="smallest effect of interest")
+    )
+    if rows["noise_floor"].notna().any():
+        handles.append(Patch(color=PALE, label="noise floor of identical reruns"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, handlelength=1.8, columnspacing=1.2)
+    return finished(figure)
+
+
+def _label_groups(axes: Axes, rows: pd.DataFrame, positions: Mapping[object, float], groups: list[str]) -> None:
+    ticks, labels = [], []
+    for group in groups:
+        own = [positions[index] for index in rows.index[rows["group"] == group]]
+        ticks.append((own[0] + own[-1]) / 2)
+        control = bool(rows.loc[rows["group"] == group, "control"].iloc[0])
+        labels.append(f"{group}\n(control)" if control else group)
+    axes.set_yticks(ticks, labels)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)

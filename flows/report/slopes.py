@@ -1,0 +1,197 @@
+"""Slope chart of every model's score across levels, with the concordance of the ranking beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from flows.report.style import (
+    BLACK,
+    GREY,
+    POINTS,
+    VERMILLION,
+    finished,
+    model_looks,
+    new_figure,
+    notice,
+    shorten,
+    styled,
+    table_of,
+)
+from flows.stats.cells import MEAN_LEVEL
+
+TITLE = "Scores and ranking across levels"
+_BASELINE = "baseline"
+
+
+def slope_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """What the chart plots: one row per axis, level (the baseline first) and model.
+
+    Columns: axis, level, model, pass_rate, ci_low, ci_high, flips (models with which the order of the baseline is
+    reversed, confirmed), and, repeated per level, concordance and concordance_floor.
+    """
+    columns = ["axis", "level", "model", "pass_rate", "ci_low", "ci_high"]
+    extra = ["flips", "concordance", "concordance_floor"]
+    rates = table_of(tables, "pass_rates")
+    if rates.empty:
+        return pd.DataFrame(columns=[*columns, *extra])
+    known = rates[(rates["scope"] == "model") & rates["pass_rate"].notna()][columns]
+    baseline, perturbed = known[known["axis"] == "none"], known[known["axis"] != "none"]
+    if perturbed.empty:
+        return pd.DataFrame(columns=[*columns, *extra])
+    starts = [
+        baseline.assign(axis=axis, level=_BASELINE) for axis in sorted(perturbed["axis"].unique()) if len(baseline)
+    ]
+    rows = pd.concat([*starts, perturbed], ignore_index=True)
+    rows["start"] = rows["level"] != _BASELINE
+    rows = rows.sort_values(["axis", "start", "level", "model"], kind="stable", ignore_index=True)
+    flips = _flips(table_of(tables, "pair_gaps"))
+    keys = zip(rows["axis"], rows["level"], rows["model"], strict=True)
+    rows["flips"] = pd.array(["; ".join(flips.get(key, [])) or None for key in keys], dtype="str")
+    ranks = table_of(tables, "rank_stability")
+    if ranks.empty:
+        rows["concordance"] = rows["concordance_floor"] = pd.Series(pd.NA, index=rows.index, dtype="Float64")
+        return rows[[*columns, *extra]]
+    own = ranks[["axis", "level", "concordance", "concordance_floor"]]
+    return rows.merge(own, on=["axis", "level"], how="left")[[*columns, *extra]]
+
+
+def _flips(gaps: pd.DataFrame) -> dict[tuple[str, str, str], list[str]]:
+    """(axis, level, model) -> models with which the order is reversed, confirmed."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    if gaps.empty:
+        return found
+    confirmed = gaps[gaps["confirmed_flip"].fillna(False).astype(bool) & (gaps["level"] != MEAN_LEVEL)]
+    for _, row in confirmed.iterrows():
+        for one, other in (("model_a", "model_b"), ("model_b", "model_a")):
+            found.setdefault((row["axis"], row["level"], row[one]), []).append(str(row[other]))
+    return found
+
+
+def slopes(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
+    """The figure, and the rows it plots (see `slope_rows`)."""
+    rows = slope_rows(tables)
+    with styled():
+        if rows.empty:
+            return notice(TITLE, "No perturbed cell has a scored episode."), rows
+        return _draw(rows), rows
+
+
+def _draw(rows: pd.DataFrame) -> Figure:
+    axes_names = list(dict.fromkeys(rows["axis"]))
+    levels = {name: list(dict.fromkeys(rows.loc[rows["axis"] == name, "level"])) for name in axes_names}
+    models = sorted(rows["model"].unique())
+    looks = model_looks(models)
+    ranked = rows["concordance"].notna().any()
+    figure = new_figure(4.6 if ranked else 3.4)
+    grid = figure.subplots(
+        2 if ranked else 1,
+        len(axes_names),
+        sharey="row",
+        squeeze=False,
+        height_ratios=[2.6, 1] if ranked else [1],
+        width_ratios=[max(1.75, len(levels[name]) - 0.2) for name in axes_names],
+    )
+    for column, name in enumerate(axes_names):
+        own = rows[rows["axis"] == name]
+        _scores(grid[0, column], own, levels[name], looks)
+        grid[0, column].set_title(name.replace("_", "\n"), fontsize=8, loc="center")
+        if ranked:
+            _concordance(grid[1, column], own, levels[name])
+        bottom = grid[-1, column]
+        bottom.set_xticks(range(len(levels[name])), [_short(level) for level in levels[name]], rotation=90)
+        grid[0, column].set_xlim(-0.45, len(levels[name]) - 0.55)
+        if ranked:
+            grid[1, column].set_xlim(-0.45, len(levels[name]) - 0.55)
+            grid[0, column].set_xticks(range(len(levels[name])), [])
+    grid[0, 0].set_ylabel("pass rate, %")
+    if ranked:
+        grid[1, 0].set_ylabel("concordance")
+        grid[1, 0].set_ylim(-1.15, 1.15)
+        grid[1, 0].set_yticks([-1, 0, 1])
+    figure.suptitle(TITLE, x=0.01, ha="left", fontsize=9.5)
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=look["color"],
+            marker=look["marker"],
+            linestyle=look["linestyle"],
+            markersize=4.5,
+            label=shorten(model),
+        )
+        for model, look in looks.items()
+    ]
+    ring: dict[str, Any] = {
+        "marker": "o",
+        "linestyle": "",
+        "markerfacecolor": "none",
+        "markersize": 9,
+        "markeredgewidth": 1.6,
+    }
+    handles.append(Line2D([], [], color=VERMILLION, label="confirmed flip of order", **ring))
+    if ranked:
+        handles.append(
+            Line2D([], [], color=BLACK, marker="o", linestyle="", markersize=4.5, label="C: agreement with baseline")
+        )
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=GREY,
+                marker="_",
+                linestyle="",
+                markersize=10,
+                markeredgewidth=2,
+                label="C0: agreement under noise",
+            )
+        )
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.2, handlelength=2.2)
+    return finished(figure)
+
+
+def _short(level: str) -> str:
+    return shorten(level.replace("_", " "), 12)
+
+
+def _scores(axes: Axes, rows: pd.DataFrame, levels: list[str], looks: Mapping[str, dict[str, Any]]) -> None:
+    place = {level: k for k, level in enumerate(levels)}
+    dodge = 0.32 / max(len(looks) - 1, 1)
+    for number, (model, look) in enumerate(looks.items()):
+        own = rows[rows["model"] == model]
+        shift = (number - (len(looks) - 1) / 2) * dodge
+        x = [place[level] + shift for level in own["level"]]
+        y = [POINTS * float(rate) for rate in own["pass_rate"]]
+        axes.plot(x, y, color=look["color"], linestyle=look["linestyle"], linewidth=1.0, zorder=2)
+        axes.plot(x, y, color=look["color"], marker=look["marker"], linestyle="", markersize=4.2, zorder=3)
+        for where, low, high, value, flips in zip(x, own["ci_low"], own["ci_high"], y, own["flips"], strict=True):
+            if pd.notna(low):
+                ends = [POINTS * float(low), POINTS * float(high)]
+                axes.plot([where, where], ends, color=look["color"], linewidth=0.8, alpha=0.7, zorder=1)
+            if isinstance(flips, str):
+                axes.plot(
+                    where,
+                    value,
+                    "o",
+                    markersize=9,
+                    markerfacecolor="none",
+                    color=VERMILLION,
+                    markeredgewidth=1.6,
+                    zorder=4,
+                )
+
+
+def _concordance(axes: Axes, rows: pd.DataFrame, levels: list[str]) -> None:
+    axes.axhline(0, color=GREY, linewidth=0.6)
+    for place, level in enumerate(levels):
+        own = rows[rows["level"] == level]
+        observed, floor = own["concordance"].iloc[0], own["concordance_floor"].iloc[0]
+        if pd.notna(floor):
+            axes.plot(place, float(floor), "_", color=GREY, markersize=12, markeredgewidth=2)
+        if pd.notna(observed):
+            axes.plot(place, float(observed), "o", color=BLACK, markersize=4.5)

@@ -1,0 +1,114 @@
+"""Stage 3: the episodes, a task per cell and per episode. Transcripts are the truth, Prefect's cache a shortcut to it."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from prefect import Task, flow, task
+from prefect.cache_policies import CacheKeyFnPolicy
+
+from flows.campaign import Campaign, EpisodeFailed, halt_error, summary_lines
+from flows.console import Console
+from flows.context import Options, Study
+from flows.episodes.runner import Job
+from flows.grid import Cell
+from flows.orchestration import labels
+from tasks_env.canonical import content_hash
+
+CACHE_VERSION = 1
+
+
+@flow(name="run", flow_run_name="run")
+async def run(options: Options) -> dict[str, int]:
+    """Run every unfinished episode. Returns counts of planned and finished episodes and of infra_errors.
+
+    Raises:
+        RunHalted: the provider refuses every further call; what is left is listed.
+        CellLocked: another process works on a cell.
+    """
+    study, console = Study(options), Console()
+    campaign = Campaign(study, console)
+    work = [(model, cell, campaign.jobs(model, cell)) for model, cell in study.work]
+    places = asyncio.Semaphore(study.manifest.execution.concurrent_cells)
+
+    async def in_turn(model: str, cell: Cell, jobs: list[Job]) -> None:
+        async with places:
+            await _cell_task(campaign, model, cell, jobs)()
+
+    left = sum(len(jobs) for _, _, jobs in work)
+    try:
+        with console.progress("run", left, "episodes") as progress:
+            campaign.show_on(progress)
+            async with asyncio.TaskGroup() as group:
+                for model, cell, jobs in work:
+                    group.create_task(in_turn(model, cell, jobs))
+    except* Exception as errors:
+        raise errors.exceptions[0] from None
+    finally:
+        await campaign.close()
+    for line in summary_lines(campaign):
+        console.line(line)
+    error = halt_error(campaign)
+    if error is not None:
+        raise error
+    tally = campaign.tally
+    return {"planned": tally.planned, "finished": tally.finished, "infra_errors": tally.infra_errors}
+
+
+def _cell_task(
+    campaign: Campaign, model: str, cell: Cell, jobs: list[Job]
+) -> Task[[], Coroutine[Any, Any, dict[str, int]]]:
+    study = campaign.study
+    per_episode = study.manifest.execution.tracking == "per_episode"
+    retries = study.manifest.retry.episode_attempts - 1
+
+    async def episodes() -> dict[str, int]:
+        if jobs:
+            with study.store.cell_lock(model, cell.id):
+                await asyncio.gather(*(_episode(job) for job in jobs))
+        return dict(campaign.tally.outcomes[(model, cell.id)])
+
+    async def _episode(job: Job) -> None:
+        if campaign.stopped:
+            return
+        if per_episode:
+            await _episode_task(campaign, job, retries)(return_state=True)
+        else:
+            await campaign.attempt_repeatedly(job)
+
+    identity = [CACHE_VERSION, study.store.identity(), model, cell.id]
+    key = content_hash([*identity, [episode.episode_id for episode in study.episodes(model, cell)]])
+    return task(
+        episodes,
+        name="cell",
+        task_run_name=f"{model} {cell.id}",
+        tags=labels(model, cell.family, cell.axis),
+        persist_result=True,
+        result_serializer="json",
+        cache_policy=CacheKeyFnPolicy(cache_key_fn=lambda _context, _parameters: key),
+        refresh_cache=bool(jobs),
+    )
+
+
+def _episode_task(campaign: Campaign, job: Job, retries: int) -> Task[[], Coroutine[Any, Any, str]]:
+    async def episode() -> str:
+        summary = await campaign.attempt(job)
+        return summary.outcome if summary else "not started"
+
+    def worth_another(_task: object, _run: object, state: object) -> bool:
+        return isinstance(getattr(state, "data", None), EpisodeFailed) or _holds_failure(state)
+
+    return task(
+        episode,
+        name="episode",
+        task_run_name=f"{job.episode.cell.id} {job.instance.instance_id} run {job.episode.run_seed}",
+        tags=labels(job.episode.model, job.episode.cell.family, job.episode.cell.axis),
+        retries=retries,
+        retry_condition_fn=worth_another,
+        persist_result=False,
+    )
+
+
+def _holds_failure(state: object) -> bool:
+    data = getattr(state, "data", None)
+    return isinstance(getattr(data, "result", None), EpisodeFailed)

@@ -1,0 +1,44 @@
+"""Stage 4: a verdict and a row for every finished episode, a task per cell with something new."""
+
+from prefect import Task, flow, task
+
+from flows.console import Console
+from flows.context import Options, Study
+from flows.grid import Cell, Episode
+from flows.orchestration import labels
+from flows.results_file import write_results
+from flows.scoring import grid_episodes, latest_rows, pending_episodes, results_metadata, row_for
+
+
+@flow(name="score", flow_run_name="score")
+async def score(options: Options) -> int:
+    """Score what is new, then write results.parquet anew. Returns how many rows were added to the journal."""
+    study, console = Study(options), Console()
+    store = study.store
+    with store.results_lock():
+        pending = pending_episodes(study, store.journal_rows())
+        total = sum(len(episodes) for _, episodes in pending)
+        with console.progress("score", total, "episodes") as progress:
+            for cell, episodes in pending:
+                _cell_task(study, cell, episodes)()
+                progress.advance(len(episodes))
+        whole = Study(options.model_copy(update={"model": None, "cell": None}))
+        rows = latest_rows(store.journal_rows(), grid_episodes(whole))
+        frame = write_results(store.table, rows, results_metadata(whole))
+    console.line(
+        f"score: {total} scored, {len(frame)} rows in {store.table.name}, {int(frame['infra_error'].sum())} infra_error"
+    )
+    return total
+
+
+def _cell_task(study: Study, cell: Cell, episodes: list[Episode]) -> Task[[], int]:
+    def verdicts() -> int:
+        instances = study.instances(cell)
+        rows = [row_for(instances[episode.instance_id], study.transcript(episode)) for episode in episodes]
+        study.store.append_rows(rows)
+        return len(rows)
+
+    model = episodes[0].model
+    return task(
+        verdicts, name="verdicts", task_run_name=f"{model} {cell.id}", tags=labels(model, cell.family, cell.axis)
+    )

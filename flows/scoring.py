@@ -1,0 +1,141 @@
+"""From finished transcripts to rows: verdicts by the family's verifier, a journal, and its compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from flows.context import Study
+from flows.episodes.transcript import read_transcript
+from flows.errors import StoreError
+from flows.grid import Cell, Episode, runs_of, unsupported
+from flows.results import COLUMNS
+from tasks_env import FinalState, Instance, ToolCall, Verdict, verify
+
+BENCHMARK = "stability"
+VERIFIER_ERROR = "verifier_error"
+
+
+def judge(instance: Instance, events: Sequence[dict[str, Any]]) -> Verdict:
+    """The verifier's word on a transcript: from its carried-out calls and final state, nothing else.
+
+    Raises:
+        StoreError: the transcript has no end.
+    """
+    end = events[-1]
+    calls = tuple(ToolCall.model_validate(call) for call in end["calls"])
+    return verify(instance, calls, FinalState.model_validate(end["final_state"]))
+
+
+def row_for(instance: Instance, path: Path) -> dict[str, Any]:
+    """One results row for a finished transcript. A verifier that breaks gives an infra_error row, once.
+
+    Raises:
+        StoreError: the transcript cannot be read or is not whole.
+    """
+    events = read_transcript(path)
+    if not events or events[0]["event"] != "episode" or events[-1]["event"] != "end":
+        raise StoreError(path, "is marked complete but has no beginning or no end; delete it and its marker, run again")
+    head, end = events[0], events[-1]
+    outcome, failure, passed, partial = end["outcome"], end["kind"], None, None
+    if outcome != "infra_error":
+        try:
+            verdict = judge(instance, events)
+        except Exception as error:  # noqa: BLE001 - one broken verdict is one row, whatever broke
+            outcome, failure = "infra_error", f"{VERIFIER_ERROR}:{type(error).__name__}"
+        else:
+            passed, partial = verdict.passed, verdict.partial_score
+            failure = None if passed else ("wrong_answer" if outcome == "completed" else outcome)
+    return {
+        "benchmark": BENCHMARK,
+        **{name: head[name] for name in COLUMNS if name in head},
+        "passed": passed,
+        "partial_score": partial,
+        "steps_used": end["steps"],
+        "outcome": outcome,
+        "failure_class": failure,
+        "infra_error": outcome == "infra_error",
+        "attempts": head["attempt"],
+        **{name: end[name] for name in COLUMNS if name in end and name not in ("outcome",)},
+    }
+
+
+def pending_episodes(study: Study, rows: Iterable[dict[str, Any]]) -> list[tuple[Cell, list[Episode]]]:
+    """Finished episodes of the chosen cells whose latest attempt has no final row, by (model, cell).
+
+    A row that says verifier_error is not final: such an episode is scored again, never run again.
+    """
+    scored = {
+        (row["episode_id"], row["attempts"])
+        for row in rows
+        if not (row["failure_class"] or "").startswith(VERIFIER_ERROR)
+    }
+    pending = []
+    for model, cell in study.work:
+        if not study.has_variants(cell):
+            continue
+        episodes = []
+        for episode in study.episodes(model, cell):
+            marker = study.store.marker(study.transcript(episode))
+            if marker is not None and (episode.episode_id, marker["attempt"]) not in scored:
+                episodes.append(episode)
+        if episodes:
+            pending.append((cell, episodes))
+    return pending
+
+
+def grid_episodes(study: Study) -> list[str]:
+    """The ids of every episode of the chosen cells that have been perturbed."""
+    return [
+        episode.episode_id
+        for model, cell in study.work
+        if study.has_variants(cell)
+        for episode in study.episodes(model, cell)
+    ]
+
+
+def results_metadata(study: Study) -> dict[str, Any]:
+    """What analyze must know beside the rows: the resolved grid, both hashes, what was planned and what cannot be."""
+    manifest = study.manifest
+    return {
+        "study": manifest.study,
+        "profile": manifest.profile,
+        "seed": manifest.seed,
+        "grid": manifest.grid.model_dump(mode="json"),
+        "analysis": manifest.analysis.model_dump(mode="json"),
+        "manifest_hash": study.provenance.manifest_hash,
+        "scientific_hash": study.provenance.scientific_hash,
+        "planned": [
+            {
+                "model": model,
+                "cell_id": cell.id,
+                "family": cell.family,
+                "difficulty": cell.difficulty,
+                "axis": cell.axis,
+                "level": cell.level,
+                "episodes": manifest.grid.instances * runs_of(manifest, cell),
+            }
+            for model, cell in study.work
+        ],
+        "unsupported": [
+            {"model": model, "cell_id": cell.id, "reason": reason}
+            for model in study.models
+            for cell in study.cells
+            if (reason := unsupported(manifest, model, cell)) is not None
+        ],
+    }
+
+
+def latest_rows(rows: Iterable[dict[str, Any]], episode_ids: Iterable[str]) -> list[dict[str, Any]]:
+    """The newest row of each of the given episodes, columns in order, times as times."""
+    wanted = set(episode_ids)
+    newest: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row["episode_id"] in wanted:
+            newest[row["episode_id"]] = row
+    return [
+        {**{name: row[name] for name in COLUMNS}, "started_at": datetime.fromisoformat(row["started_at"])}
+        for row in newest.values()
+    ]

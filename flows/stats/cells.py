@@ -1,0 +1,181 @@
+"""From episodes to instance means: the arrays that every statistic starts from.
+
+The instance is the unit of analysis. `score_cube` averages the scored episodes of an instance within a cell and
+lays the means out per stratum (family x difficulty) as instance x model x condition, null where no episode was
+scored. Episodes with an infrastructure error enter no mean; they are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Stratum(NamedTuple):
+    """A family at a difficulty."""
+
+    family: str
+    difficulty: str
+
+    def __str__(self) -> str:
+        return f"{self.family}-{self.difficulty}"
+
+
+class Condition(NamedTuple):
+    """A level of a perturbation axis."""
+
+    axis: str
+    level: str
+
+
+BASELINE = Condition("none", "baseline")
+ALL = "all"
+"""Stands in a name column for an average over its values."""
+MEAN_LEVEL = "mean"
+"""Stands in the level column for the mean over an axis's levels."""
+UNPAIRED_AXES = frozenset({"resample"})
+"""Axes whose levels show other instances than the baseline; on all others an instance pairs with itself."""
+NEGATIVE_CONTROLS = ("order", "resample")
+"""Axes that cannot move a score while each episode is a conversation of its own."""
+
+NEEDED_COLUMNS = (
+    "benchmark",
+    "model",
+    "family",
+    "difficulty",
+    "axis",
+    "level",
+    "instance_id",
+    "passed",
+    "infra_error",
+)
+
+
+@dataclass(frozen=True)
+class ScoreCube:
+    """Instance means per stratum. Arrays have the shape (instances, models, conditions)."""
+
+    models: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    """The baseline first if there is one, then by axis and level."""
+    strata: tuple[Stratum, ...]
+    instances: Mapping[Stratum, tuple[str, ...]]
+    """Instance ids in order, those of other samples included."""
+    means: Mapping[Stratum, FloatArray]
+    """Mean of `passed` over scored run seeds; NaN where none was scored."""
+    runs: Mapping[Stratum, IntArray]
+    """Scored episodes."""
+    infra: Mapping[Stratum, IntArray]
+    """Episodes with an infrastructure error."""
+
+    def axes(self) -> tuple[str, ...]:
+        """Perturbation axes present, without the baseline."""
+        return tuple(sorted({c.axis for c in self.conditions if c != BASELINE}))
+
+    def levels(self, axis: str) -> tuple[str, ...]:
+        """Levels of an axis that are present, sorted."""
+        return tuple(c.level for c in self.conditions if c.axis == axis and c != BASELINE)
+
+    def index(self, condition: Condition) -> int | None:
+        """Position of a condition on the last array axis; null if no row has it."""
+        return self.conditions.index(condition) if condition in self.conditions else None
+
+    def values(self, stratum: Stratum, model: int, condition: Condition) -> FloatArray:
+        """Instance means of one cell, shape (instances,), NaN where not scored."""
+        position = self.index(condition)
+        if position is None:
+            return np.full(len(self.instances[stratum]), np.nan)
+        return self.means[stratum][:, model, position]
+
+    def cells(self) -> Iterator[tuple[Stratum, int, int]]:
+        """(stratum, model index, condition index) of every cell with at least one episode, in order."""
+        for stratum in self.strata:
+            present = (self.runs[stratum] + self.infra[stratum]).sum(axis=0) > 0
+            for model, condition in zip(*np.nonzero(present), strict=True):
+                yield stratum, int(model), int(condition)
+
+
+def check_input(frame: pd.DataFrame) -> None:
+    """Refuse a table that cannot be analysed as one benchmark.
+
+    Raises:
+        ValueError: columns of the results schema are missing, or there are several benchmarks.
+    """
+    if missing := [name for name in NEEDED_COLUMNS if name not in frame.columns]:
+        raise ValueError(f"the results table lacks the columns {', '.join(missing)}")
+    benchmarks = sorted(frame["benchmark"].dropna().unique())
+    if len(benchmarks) > 1:
+        raise ValueError(f"analyse one benchmark at a time; the table holds {', '.join(map(str, benchmarks))}")
+
+
+def score_cube(frame: pd.DataFrame) -> ScoreCube:
+    """Instance means of a results table; independent of the order of its rows.
+
+    Raises:
+        ValueError: see `check_input`.
+    """
+    check_input(frame)
+    scored = frame["passed"].notna().to_numpy(dtype=bool)
+    passed = frame["passed"].fillna(False).to_numpy(dtype=np.float64)
+    model_codes, models = _codes(frame, ("model",))
+    condition_codes, raw_conditions = _codes(frame, ("axis", "level"))
+    stratum_codes, raw_strata = _codes(frame, ("family", "difficulty"))
+    conditions = [Condition(*key) for key in raw_conditions]
+    order = sorted(range(len(conditions)), key=lambda k: (conditions[k] != BASELINE, conditions[k]))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    condition_codes = rank[condition_codes] if len(order) else condition_codes
+
+    strata = tuple(Stratum(*key) for key in raw_strata)
+    instances: dict[Stratum, tuple[str, ...]] = {}
+    means: dict[Stratum, FloatArray] = {}
+    runs: dict[Stratum, IntArray] = {}
+    infra: dict[Stratum, IntArray] = {}
+    for code, stratum in enumerate(strata):
+        rows = np.flatnonzero(stratum_codes == code)
+        instance_codes, names = pd.factorize(frame["instance_id"].iloc[rows], sort=True)
+        shape = (len(names), len(models), len(conditions))
+        flat = np.ravel_multi_index((instance_codes, model_codes[rows], condition_codes[rows]), shape)
+        total = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+        count = np.bincount(flat, weights=scored[rows], minlength=int(np.prod(shape))).reshape(shape)
+        passes = np.bincount(flat, weights=passed[rows], minlength=int(np.prod(shape))).reshape(shape)
+        instances[stratum] = tuple(map(str, names))
+        runs[stratum] = count.astype(np.int64)
+        infra[stratum] = total.astype(np.int64) - runs[stratum]
+        means[stratum] = np.divide(passes, count, out=np.full(shape, np.nan), where=count > 0)
+    return ScoreCube(
+        models=tuple(key[0] for key in models),
+        conditions=tuple(conditions[k] for k in order),
+        strata=strata,
+        instances=instances,
+        means=means,
+        runs=runs,
+        infra=infra,
+    )
+
+
+def _codes(frame: pd.DataFrame, names: tuple[str, ...]) -> tuple[IntArray, list[tuple[str, ...]]]:
+    """Code of each row's key, and the keys in sorted order."""
+    columns = [pd.factorize(frame[name], sort=True) for name in names]
+    combined = np.zeros(len(frame), dtype=np.int64)
+    for codes, values in columns:
+        combined = combined * max(len(values), 1) + codes
+    unique, inverse = np.unique(combined, return_inverse=True)
+    keys = []
+    for value in unique:
+        key: list[str] = []
+        rest = int(value)
+        for _, values in reversed(columns):
+            rest, position = divmod(rest, max(len(values), 1))
+            key.insert(0, str(values[position]))
+        keys.append(tuple(key))
+    return inverse.astype(np.int64), keys

@@ -1,0 +1,293 @@
+"""The file tree of a study: the only module that writes under data/, runs/ and results/.
+
+    data/instances/<family>-<difficulty>-<sample>-<digest>/instances.jsonl, _COMPLETE     immutable
+    data/variants/<cell-id>/<digest>/variants.jsonl, _COMPLETE                            immutable
+    runs/<model>/<cell-id>/.lock
+    runs/<model>/<cell-id>/episodes/<episode-id>.jsonl, <episode-id>._COMPLETE            a transcript and its marker
+    runs/<model>/<cell-id>/episodes/<episode-id>.attempt-<n>.jsonl                        earlier attempts (infra_error)
+    runs/ledger.jsonl                                                                     reservations and spend
+    results/scores.jsonl                                                                  append-only journal of rows
+    results/results.parquet                                                               its compaction
+    results/analysis/                                                                     tables and figures
+
+A marker is written after what it vouches for has been flushed; anything without its marker is an interrupted
+attempt and is done again. Whole files are replaced atomically.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from flows.errors import CellLocked, StoreError
+from tasks_env.canonical import canonical_json
+
+MARKER = "_COMPLETE"
+
+
+@contextmanager
+def storage(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusal into an error that names the path and what to do."""
+    try:
+        yield
+    except OSError as error:
+        advice = {
+            errno.ENOSPC: "no space left on the device; free some and run again, finished work is kept",
+            errno.EDQUOT: "the disk quota is used up; free some and run again, finished work is kept",
+            errno.EROFS: "the file system is read-only; choose a writable place for the study's root",
+            errno.EACCES: "permission denied; make the study's root writable for this user",
+            errno.EPERM: "operation not permitted; make the study's root writable for this user",
+        }.get(error.errno or 0, error.strerror or str(error))
+        where = Path(error.filename) if isinstance(error.filename, str) else path
+        raise StoreError(where, advice) from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` by `data` in one step, flushed to the disk first. Raises `StoreError`."""
+    with storage(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+class Store:
+    """One study's tree under `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.data = root / "data"
+        self.runs = root / "runs"
+        self.results = root / "results"
+        self.analysis = self.results / "analysis"
+        self.journal = self.results / "scores.jsonl"
+        self.table = self.results / "results.parquet"
+        self.ledger = self.runs / "ledger.jsonl"
+
+    def identity(self) -> str:
+        """A random id that lives and dies with runs/: in cache keys, it keeps a cache from outliving its files."""
+        path = self.runs / ".identity"
+        if not path.exists():
+            write_atomically(path, uuid.uuid4().hex.encode())
+        with storage(path):
+            return path.read_text(encoding="ascii")
+
+    # --- sets of instances and variants -------------------------------------------------------------------
+
+    def instance_set(self, name: str) -> Path:
+        """Folder of an instance set."""
+        return self.data / "instances" / name
+
+    def variant_set(self, cell_id: str, digest: str) -> Path:
+        """Folder of a cell's variants of one instance set."""
+        return self.data / "variants" / cell_id / digest
+
+    def has_set(self, folder: Path) -> bool:
+        """Whether the set was written to its end."""
+        return (folder / MARKER).is_file()
+
+    def write_set(self, folder: Path, file_name: str, records: Iterable[Any]) -> None:
+        """Write a set once and for all: in a folder beside it, marked, then moved into place.
+
+        Raises:
+            StoreError: the disk refuses; nothing is left marked complete.
+        """
+        with storage(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+            shutil.rmtree(temporary, ignore_errors=True)
+            try:
+                temporary.mkdir()
+                lines = [canonical_json(record) + "\n" for record in records]
+                data = "".join(lines).encode("ascii")
+                _write_flushed(temporary / file_name, data)
+                marker = {"count": len(lines), "sha256": hashlib.sha256(data).hexdigest()}
+                _write_flushed(temporary / MARKER, canonical_json(marker).encode())
+                if folder.exists() and not self.has_set(folder):
+                    shutil.rmtree(folder)
+                _move_unless_there(temporary, folder)
+            except BaseException:
+                shutil.rmtree(temporary, ignore_errors=True)
+                raise
+
+    def read_set(self, folder: Path, file_name: str) -> list[Any]:
+        """The records of a complete set.
+
+        Raises:
+            StoreError: the set is missing, or its bytes are not those that were written.
+        """
+        if not self.has_set(folder):
+            raise StoreError(folder, "this set does not exist or was not finished; run the stage that writes it")
+        with storage(folder):
+            marker = json.loads((folder / MARKER).read_bytes())
+            data = (folder / file_name).read_bytes()
+        if hashlib.sha256(data).hexdigest() != marker["sha256"]:
+            raise StoreError(
+                folder / file_name,
+                "was edited after it was written (its hash does not match its marker); sets are immutable: "
+                "restore the file, or delete the folder and every result that came from it",
+            )
+        return [json.loads(line) for line in data.splitlines()]
+
+    # --- episodes -----------------------------------------------------------------------------------------
+
+    def episodes(self, model: str, cell_id: str) -> Path:
+        """Folder of a cell's transcripts."""
+        return self.runs / model / cell_id / "episodes"
+
+    def transcript(self, model: str, cell_id: str, episode_id: str) -> Path:
+        """Path of an episode's (latest) transcript."""
+        return self.episodes(model, cell_id) / f"{episode_id}.jsonl"
+
+    def marker(self, transcript: Path) -> dict[str, Any] | None:
+        """What the marker says of a finished transcript; null if the attempt was interrupted or never began."""
+        path = transcript.with_suffix(f".{MARKER}")
+        with storage(path):
+            try:
+                content: dict[str, Any] = json.loads(path.read_bytes())
+            except FileNotFoundError:
+                return None
+        return content if transcript.is_file() else None
+
+    def earlier_attempts(self, transcript: Path) -> int:
+        """How many finished attempts were set aside."""
+        return len(list(transcript.parent.glob(f"{transcript.stem}.attempt-*.jsonl")))
+
+    def set_aside(self, transcript: Path) -> None:
+        """Make room for another attempt: a finished one is kept under its number, an interrupted one is dropped."""
+        with storage(transcript):
+            if self.marker(transcript) is not None:
+                number = self.earlier_attempts(transcript) + 1
+                transcript.rename(transcript.with_suffix(f".attempt-{number}.jsonl"))
+            transcript.with_suffix(f".{MARKER}").unlink(missing_ok=True)
+            transcript.unlink(missing_ok=True)
+
+    def mark_complete(self, transcript: Path, content: dict[str, Any]) -> None:
+        """Vouch for a flushed transcript."""
+        write_atomically(transcript.with_suffix(f".{MARKER}"), canonical_json(content).encode())
+
+    @contextmanager
+    def cell_lock(self, model: str, cell_id: str) -> Iterator[None]:
+        """Hold the cell against every other process.
+
+        Raises:
+            CellLocked: names the holder's pid.
+        """
+        with exclusive(self.runs / model / cell_id / ".lock", f"cell {cell_id} of model {model}"):
+            yield
+
+    # --- results ------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def results_lock(self) -> Iterator[None]:
+        """Hold the results against every other process. Raises `CellLocked`."""
+        with exclusive(self.results / ".lock", f"{self.results}"):
+            yield
+
+    def journal_rows(self) -> list[dict[str, Any]]:
+        """The journal's rows in the order of writing; a torn last line is an interrupted row and is left out."""
+        with storage(self.journal):
+            try:
+                data = self.journal.read_bytes()
+            except FileNotFoundError:
+                return []
+        whole, _, _ = data.rpartition(b"\n")
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def append_rows(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Append rows to the journal, flushed; a torn line of an earlier crash is cut off first."""
+        append_lines(self.journal, [canonical_json(row) for row in rows])
+
+    def disk_bytes(self) -> int:
+        """Bytes that data/, runs/ and results/ take."""
+        total = 0
+        for top in (self.data, self.runs, self.results):
+            for folder, _, names in os.walk(top):
+                for name in names:
+                    try:
+                        total += os.lstat(os.path.join(folder, name)).st_size
+                    except FileNotFoundError:
+                        continue
+        return total
+
+
+@contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """A lock file held by this process. It dies with the process, so a kill leaves nothing to clean up."""
+    with storage(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise CellLocked(what, file.read().strip() or "unknown") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+    finally:
+        file.close()
+
+
+def append_lines(path: Path, lines: Sequence[str]) -> None:
+    """Append whole lines, flushed to the disk, after cutting off a torn last line. Raises `StoreError`."""
+    if not lines:
+        return
+    with storage(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+") as file:
+            cut_torn_tail(file)
+            file.write("".join(line + "\n" for line in lines).encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def cut_torn_tail(file: IO[bytes]) -> None:
+    """Truncate a JSONL file after its last whole line."""
+    size = file.seek(0, os.SEEK_END)
+    position = size
+    while position:
+        start = max(0, position - 4096)
+        file.seek(start)
+        newline = file.read(position - start).rfind(b"\n")
+        if newline >= 0:
+            position = start + newline + 1
+            break
+        position = start
+    if position != size:
+        file.truncate(position)
+
+
+def _move_unless_there(temporary: Path, folder: Path) -> None:
+    """Put a finished set in place; another process may have finished the same bytes first."""
+    try:
+        temporary.rename(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not (folder / MARKER).is_file():
+            raise
+        shutil.rmtree(temporary)
+
+
+def _write_flushed(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

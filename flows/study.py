@@ -1,0 +1,69 @@
+"""The whole study on one screen: five stages in order. `python -m flows.study` runs it."""
+
+import sys
+
+if __name__ == "__main__":
+    # Prefect reads its settings when it is first imported, so the command line must come before it.
+    from flows.cli import main
+
+    sys.exit(main(["study", *sys.argv[1:]]))
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from prefect import flow
+
+from flows.analyze import analyze
+from flows.console import Console
+from flows.context import Options
+from flows.errors import StudyError
+from flows.generate import generate
+from flows.perturb import perturb
+from flows.run import run
+from flows.score import score
+
+STAGES: dict[str, Callable[[Options], Awaitable[Any]]] = {
+    "generate": generate,
+    "perturb": perturb,
+    "run": run,
+    "score": score,
+    "analyze": analyze,
+}
+
+
+class StageFailed(StudyError):
+    """A stage could not do its work."""
+
+    def __init__(self, stage: str, error: Exception) -> None:
+        super().__init__(f"stage {stage!r} failed: {error}")
+        self.stage = stage
+        self.error = error
+        self.exit_code = error.exit_code if isinstance(error, StudyError) else 1
+
+
+@flow(name="study", flow_run_name="study {options.profile}")
+async def study(options: Options, until: str = "analyze") -> dict[str, float]:
+    """Every stage up to `until`; finished work is skipped. Returns seconds by stage.
+
+    Raises:
+        StageFailed: names the first stage that failed.
+    """
+    seconds = {}
+    for name in STAGES:
+        seconds[name] = await timed(name, options)
+        if name == until:
+            break
+    return seconds
+
+
+async def timed(name: str, options: Options) -> float:
+    """Run one stage and print how long it took. Returns seconds. Raises `StageFailed`."""
+    started = time.monotonic()
+    try:
+        await STAGES[name](options)
+    except Exception as error:
+        raise StageFailed(name, error) from error
+    seconds = time.monotonic() - started
+    Console().line(f"stage {name}: {seconds:.2f} s")
+    return seconds

@@ -1,0 +1,60 @@
+"""The first solver: what a spec says, carried out on its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tasks_env.families.tabular import operations
+from tasks_env.families.tabular.csv_form import parse_csv
+from tasks_env.families.tabular.spec import Spec, TableSpec
+from tasks_env.families.tabular.table import Column, Table, typed_table
+
+
+def widened(spec: Spec, tables: Mapping[str, Table]) -> Table:
+    """The main table with the columns of its joins and the derived one, before any filter."""
+    table = tables[spec.tables[0].name]
+    for join in spec.joins:
+        table = operations.join_tables(table, tables[join.table], join)
+    return operations.add_column(table, spec.derive) if spec.derive else table
+
+
+def filtered(spec: Spec, table: Table) -> Table:
+    """The rows of the widened table that meet every filter."""
+    for condition in spec.filters:
+        table = operations.filter_rows(table, condition)
+    return table
+
+
+def finished(spec: Spec, table: Table) -> Table:
+    """The result from the filtered rows: grouping, sorting, limit, choice of columns."""
+    if spec.aggregate:
+        aggregate = spec.aggregate
+        table = operations.group_rows(table, aggregate.by, aggregate.measures, aggregate.decimals)
+    table = operations.sort_rows(table, spec.sort)
+    if spec.limit is not None:
+        table = operations.limit_rows(table, spec.limit)
+    return operations.select_columns(table, spec.columns)
+
+
+def evaluate(spec: Spec, tables: Mapping[str, Table]) -> Table:
+    """The result of the task on the given tables."""
+    return finished(spec, filtered(spec, widened(spec, tables)))
+
+
+def parse_tables(specs: tuple[TableSpec, ...], texts: Mapping[str, str]) -> dict[str, Table]:
+    """The input tables from their CSV texts, typed as the spec says."""
+    return {spec.name: typed_table(spec.columns, parse_csv(texts[spec.name])[1]) for spec in specs}
+
+
+def working_columns(spec: Spec) -> tuple[Column, ...]:
+    """The columns of the widened table."""
+    return widened(spec, _no_rows(spec)).columns
+
+
+def result_columns(spec: Spec) -> tuple[Column, ...]:
+    """The columns of the result, with the kinds and decimals of the canonical form."""
+    return evaluate(spec, _no_rows(spec)).columns
+
+
+def _no_rows(spec: Spec) -> dict[str, Table]:
+    return {table.name: Table(table.columns, []) for table in spec.tables}

@@ -1,0 +1,75 @@
+"""The tabular family behind the interface that everything else meets it through."""
+
+from __future__ import annotations
+
+import random
+from typing import ClassVar
+
+from tasks_env.errors import UnknownName
+from tasks_env.families.base import Family, World
+from tasks_env.families.tabular import plan
+from tasks_env.families.tabular.generate import generate
+from tasks_env.families.tabular.params import TabularParams
+from tasks_env.families.tabular.spec import Spec
+from tasks_env.families.tabular.tools import CLOSING_TOOL, TOOLS
+from tasks_env.families.tabular.verify import verify
+from tasks_env.families.tabular.voices import VOICES
+from tasks_env.families.tabular.wording import instruction
+from tasks_env.types import Content, Instance, ToolCall, ToolSpec, Verdict, VerifierInput
+
+
+class Tabular(Family[TabularParams]):
+    """Transform generated CSV tables as a generated spec says; the submitted bytes are compared with the
+    truth.
+
+    `FinalState.data` is `{"table": name or null, "csv": text or null}`: the submitted table and its CSV
+    text, as typed if the agent typed it, else in the canonical form of `csv_form`.
+    """
+
+    name: ClassVar[str] = "tabular"
+    version: ClassVar[int] = 1
+    params: type[TabularParams] = TabularParams
+    demonstration: TabularParams = TabularParams(
+        rows=4,
+        groups=2,
+        distractor_columns=0,
+        missing_percent=0,
+        joins=0,
+        filters=1,
+        derived_columns=0,
+        group_keys=0,
+        measures=0,
+        sort_keys=0,
+        limit=False,
+    )
+    closing_tool: ClassVar[str] = CLOSING_TOOL
+
+    def generate(self, params: TabularParams, seed: int) -> Content:
+        """The task for `seed`. Raises `GenerationError`."""
+        return generate(params, seed)
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools by canonical names, the closing tool last."""
+        return TOOLS
+
+    def prompt(self, instance: Instance, phrasing: str) -> str:
+        """The instruction in one of `phrasings`. Raises `UnknownName`."""
+        if phrasing not in VOICES:
+            raise UnknownName("phrasing", phrasing, VOICES)
+        return instruction(Spec.model_validate(instance.spec), VOICES[phrasing])
+
+    def open(self, instance: Instance) -> World:
+        """A fresh world with the instance's tables."""
+        return plan.open_world(instance)
+
+    def verify(self, evidence: VerifierInput) -> Verdict:
+        """Judge the submitted table; see `verify.verify` for the conditions and the partial score."""
+        return verify(evidence)
+
+    def reference(self, instance: Instance) -> tuple[ToolCall, ...]:
+        """A plan that passes, read off the spec."""
+        return plan.reference(Spec.model_validate(instance.spec))
+
+    def mistake(self, instance: Instance, rng: random.Random) -> tuple[ToolCall, ...]:
+        """A plausible plan that fails: a wrong reading, a forgotten step, stopping early, a typing slip."""
+        return plan.mistake(instance, rng)

@@ -1,0 +1,37 @@
+"""The difficulty of a tabular task, as validated numbers."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from tasks_env.types import Frozen
+
+
+class TabularParams(Frozen):
+    """Difficulty parameters; all are required."""
+
+    rows: int = Field(ge=3, le=200, description="Rows of the main table.")
+    groups: int = Field(ge=2, le=8, description="Distinct values that each category column draws from.")
+    distractor_columns: int = Field(ge=0, le=6, description="Columns of the inputs that the task never needs.")
+    missing_percent: int = Field(ge=0, le=40, description="Chance in percent that an optional cell is empty.")
+    joins: int = Field(ge=0, le=2, description="Lookup tables to join to the main table.")
+    filters: int = Field(ge=0, le=3, description="Conditions on rows that must all hold.")
+    derived_columns: int = Field(ge=0, le=1, description="Columns computed from two others.")
+    group_keys: int = Field(ge=0, le=2, description="Columns to group by; 0 means that rows are not grouped.")
+    measures: int = Field(ge=0, le=3, description="Aggregates per group; needs at least one group key.")
+    sort_keys: int = Field(ge=0, le=2, description="Columns to sort by, not counting the stated tie-breaks.")
+    limit: bool = Field(description="Whether only the first rows of the sorted result are kept.")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TabularParams:
+        if (self.measures > 0) != (self.group_keys > 0):
+            raise ValueError("measures and group_keys must be both 0 or both positive")
+        if self.group_keys and not self.sort_keys:
+            raise ValueError("a grouped result needs sort_keys of at least 1, so that its order is stated")
+        if self.limit and not self.sort_keys:
+            raise ValueError("limit needs sort_keys of at least 1, so that the first rows are defined")
+        if not (self.joins or self.filters or self.derived_columns or self.group_keys or self.sort_keys):
+            raise ValueError("at least one operation is needed: the untouched input must not be the answer")
+        if self.group_keys and self.groups**self.group_keys > self.rows:
+            raise ValueError("groups ** group_keys may not exceed rows: most groups would be empty")
+        return self

@@ -1,0 +1,72 @@
+"""base: numbered steps in the order of work, clear and neutral."""
+
+from tasks_env.families.tabular.voices.voice import Voice
+
+BASE = Voice(
+    layout=("opening", "joins", "derive", "filters", "aggregate", "sort", "limit", "columns", "closing"),
+    mark="$n. ",
+    separator="\n",
+    table_list=("the table $tables", "the tables $tables"),
+    opening="Make a new table from $tables with the tools, in these steps:",
+    joins={
+        "inner": "Join $table to $source on $column; drop the rows of $source without a match (inner join).",
+        "left": "Join $table to $source on $column; keep the rows of $source without a match, with empty "
+        "cells for the columns of $table (left join).",
+    },
+    derive="Add the column $column: $formula, rounded to $decimals (halves away from zero).",
+    operators={
+        "plus": "$left plus $right",
+        "minus": "$left minus $right",
+        "times": "$left times $right",
+        "divided_by": "$left divided by $right",
+    },
+    filters="Keep only the rows where $conditions.",
+    conjunction=" and ",
+    conditions={
+        "equals": "$column is exactly $value",
+        "not_equals": "$column is not $value",
+        "at_least": "$column is at least $value",
+        "at_most": "$column is at most $value",
+        "more_than": "$column is more than $value",
+        "less_than": "$column is less than $value",
+        "between": "$column is between $low and $high (both included)",
+        "in": "$column is one of $values",
+        "not_in": "$column is none of $values",
+        "starts_with": "$column starts with $value",
+        "contains": "$column contains $value",
+        "is_empty": "$column is empty",
+        "is_not_empty": "$column is not empty",
+    },
+    date_conditions={
+        "at_least": "$column is $value or later",
+        "at_most": "$column is $value or earlier",
+        "more_than": "$column is later than $value",
+        "less_than": "$column is earlier than $value",
+    },
+    empty_filtered="Rows with an empty $columns are dropped.",
+    aggregate="Group the rows by $by and compute for each group: $measures.",
+    measure_joint="; ",
+    measures={
+        "count": "$column, the number of rows",
+        "sum": "$column, the sum of $of",
+        "mean": "$column, the mean of $of rounded to $decimals (halves away from zero)",
+        "min": "$column, the smallest $of",
+        "max": "$column, the largest $of",
+    },
+    empty_measured="Empty cells of $columns do not count.",
+    sort="Sort the rows by $keys.",
+    tie_break="; where that is equal, by ",
+    sort_keys={
+        ("number", "ascending"): "$column, smallest first",
+        ("number", "descending"): "$column, largest first",
+        ("text", "ascending"): "$column, from A to Z",
+        ("text", "descending"): "$column, from Z to A",
+        ("date", "ascending"): "$column, earliest first",
+        ("date", "descending"): "$column, latest first",
+    },
+    unsorted="Leave the rows in the order of $source.",
+    limit="Keep only the first $count rows.",
+    columns="The columns of the result are, in this order: $columns.",
+    repeated="Keep rows that are equal.",
+    closing="Finish by calling {tool:submit} with the name of the new table as {arg:table}.",
+)

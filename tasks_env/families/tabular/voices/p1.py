@@ -1,0 +1,67 @@
+"""p1: a terse specification sheet with symbols."""
+
+from tasks_env.families.tabular.voices.voice import Voice
+
+P1 = Voice(
+    layout=("opening", "columns", "joins", "derive", "filters", "aggregate", "sort", "limit", "closing"),
+    mark="- ",
+    separator="\n",
+    table_list=("$tables", "$tables"),
+    opening="TABLE JOB. Input: $tables. Apply joins, new column, filters, grouping, order and cut in "
+    "that order, as far as listed:",
+    joins={
+        "inner": "inner join: $source with $table, key $column (unmatched $source rows go)",
+        "left": "left join: $source with $table, key $column (unmatched $source rows stay, $table cells empty)",
+    },
+    derive="new column: $column = $formula; $decimals, round half away from zero",
+    operators={
+        "plus": "$left + $right",
+        "minus": "$left - $right",
+        "times": "$left * $right",
+        "divided_by": "$left / $right",
+    },
+    filters="filter: $conditions",
+    conjunction=" AND ",
+    conditions={
+        "equals": "$column = $value",
+        "not_equals": "$column != $value",
+        "at_least": "$column >= $value",
+        "at_most": "$column <= $value",
+        "more_than": "$column > $value",
+        "less_than": "$column < $value",
+        "between": "$low <= $column <= $high",
+        "in": "$column in {$values}",
+        "not_in": "$column not in {$values}",
+        "starts_with": "$column begins $value",
+        "contains": "$column has substring $value",
+        "is_empty": "$column empty",
+        "is_not_empty": "$column not empty",
+    },
+    date_conditions={},
+    empty_filtered="(empty $columns: row out)",
+    aggregate="group by: $by; per group: $measures",
+    measure_joint=", ",
+    measures={
+        "count": "$column = number of rows",
+        "sum": "$column = sum($of)",
+        "mean": "$column = mean($of) to $decimals, round half away from zero",
+        "min": "$column = min($of)",
+        "max": "$column = max($of)",
+    },
+    empty_measured="(ignore empty $columns)",
+    sort="order: $keys",
+    tie_break=", then ",
+    sort_keys={
+        ("number", "ascending"): "$column ascending",
+        ("number", "descending"): "$column descending",
+        ("text", "ascending"): "$column A-Z",
+        ("text", "descending"): "$column Z-A",
+        ("date", "ascending"): "$column old to new",
+        ("date", "descending"): "$column new to old",
+    },
+    unsorted="order: as in $source",
+    limit="cut: top $count rows of that order",
+    columns="output columns, left to right: $columns",
+    repeated="(no deduplication)",
+    closing="Output goes to {tool:submit} ({arg:table} = its name).",
+)

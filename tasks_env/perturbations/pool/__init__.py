@@ -1,0 +1,1 @@
+"""The pool of irrelevant tools, by subject; `distractors.py` draws from it."""

@@ -1,0 +1,162 @@
+"""Every wording carries every parameter of the spec, and the wordings really differ."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from itertools import combinations
+
+import pytest
+from pydantic import JsonValue
+
+from tasks_env.errors import UnknownName
+from tasks_env.families.filesys.goals import Check, Conditional, Count, Create, Delete, Edit, Operator, Spec
+from tasks_env.families.filesys.phrasings import PHRASINGS
+from tasks_env.families.filesys.wording import clause, prompt
+from tests.tasks_env.filesys.levels import FAMILY, LEVELS, goals, instance
+
+FORMS = {"kind", "operator", "recursive"}
+"""Fields that choose a wording rather than being quoted in it."""
+OPERATORS: tuple[Operator, ...] = ("is", "at_least", "more_than")
+
+
+def quoted(spec: JsonValue) -> list[str]:
+    """Every text of a spec that a wording has to carry as it stands."""
+    if isinstance(spec, dict):
+        return [text for name, value in spec.items() if name not in FORMS for text in quoted(value)]
+    if isinstance(spec, list):
+        return [text for value in spec for text in quoted(value)]
+    return [] if spec is None else [str(spec)]
+
+
+@pytest.mark.parametrize("phrasing", PHRASINGS)
+def test_each_wording_carries_every_parameter(phrasing: str) -> None:
+    for level in LEVELS:
+        for seed in range(20 if level != "largest" else 3):
+            task = instance(level, seed)
+            text = FAMILY.prompt(task, phrasing)
+            for goal in goals(task):
+                words = clause(goal, PHRASINGS[phrasing])
+                assert words in text or words[1:] in text
+                for parameter in quoted(goal.model_dump(mode="json")):
+                    assert parameter in words, (phrasing, parameter)
+            numbers = sum(len(re.findall(r"\d+", parameter)) for parameter in quoted(task.spec))
+            assert len(re.findall(r"\d+", text)) >= numbers
+
+
+@pytest.mark.parametrize("phrasing", PHRASINGS)
+def test_each_wording_states_every_rule(phrasing: str) -> None:
+    frame = (PHRASINGS[phrasing].one, PHRASINGS[phrasing].many)
+    for text in frame:
+        assert "{{tool:submit}}" in text
+        assert re.search(r"newline", text)
+        assert re.search(r"(no|any) (other |stray |additional |further )?files?|add nothing else", text)
+        assert re.search(r"[Ee]very other|Touch nothing|alter any|remaining files|no file changed|hands off", text)
+    assert re.search(
+        r"any order|do not depend|whatever order|independent|by itself|none of which", PHRASINGS[phrasing].many
+    )
+    clauses = PHRASINGS[phrasing].clauses
+    case = r"case differ|case-sensitive|small letters|letter case|lower case|capitals and all"
+    for kind in ("count", "count_rows", "collect"):
+        assert re.search(case, clauses[kind]), kind
+        assert "new" in clauses[kind]
+    for kind in ("collect", "find", "purge"):
+        assert re.search(r"subfolders|any level", clauses[kind]), kind
+    assert re.search(r"subfolders|any level", PHRASINGS[phrasing].folder)
+    assert re.search(r"digits", clauses["count"])
+    assert re.search(r"digits", clauses["count_rows"])
+    assert re.search(r"once|one count|still one line|single time|one line", clauses["count"])
+    assert re.search(r"repe|doubles|twice", clauses["collect"])
+    assert re.search(r"whole|complete|in full|uncut|one piece", clauses["collect"])
+    assert re.search(r"full( file)? path", clauses["collect"])
+    assert re.search(r"A to Z|A-Z|alphabetical", clauses["collect"])
+    assert re.search(r"stand|position|bottom|original order|sequence|order they have", clauses["collect"])
+    assert re.search(r"directly|right into", clauses["find"])
+    assert "name" in clauses["find"]
+    assert "comment" in clauses["conditional"]
+    assert "#" in clauses["conditional"]
+    assert "spacing" in clauses["edit"]
+    assert "full" in clauses["move"]
+    assert re.search(r"text|content", clauses["move"])
+
+
+@pytest.mark.parametrize("phrasing", PHRASINGS)
+def test_fields_that_choose_a_form_show_in_the_words(phrasing: str) -> None:
+    words = PHRASINGS[phrasing]
+    checks = {
+        operator: clause(
+            Conditional(
+                check=Check(path="/a.ini", section="s", key="k", operator=operator, value="7"),
+                then=Delete(path="/x.md"),
+                otherwise=Create(path="/y.md", lines=("z",)),
+            ),
+            words,
+        )
+        for operator in OPERATORS
+    }
+    assert len(set(checks.values())) == 3
+    assert re.search(r"at least|>=|or higher|or equal|or above|anything bigger", checks["at_least"])
+    assert re.search(r"more than|> |higher than|strictly|above|bigger than", checks["more_than"])
+    assert not re.search(r"at least|>=|or higher|or equal|or above|anything bigger", checks["more_than"])
+    counts = {
+        clause(Count(scope="/a", recursive=recursive, text="t", destination="/d"), words) for recursive in (True, False)
+    }
+    assert len(counts) == 2
+    edits = {clause(Edit(path="/a", section=section, key="k", value="v"), words) for section in (None, "part", "other")}
+    assert len(edits) == 3
+    for text in checks.values():
+        assert text.index("/x.md") < text.index("/y.md")
+
+
+def test_lines_keep_their_order_in_every_wording() -> None:
+    goal = Create(path="/a.md", lines=("zulu", "alpha", "mike"))
+    for words in PHRASINGS.values():
+        text = clause(goal, words)
+        assert text.index('"zulu"') < text.index('"alpha"') < text.index('"mike"')
+        assert "order" in text or "first to last" in text or "top to bottom" in text
+
+
+def test_wordings_really_differ() -> None:
+    for seed in range(6):
+        task = instance("hard", seed)
+        texts = {name: FAMILY.prompt(task, name) for name in FAMILY.phrasings}
+        for one, other in combinations(texts, 2):
+            left, right = (re.findall(r"\w+", texts[name].lower()) for name in (one, other))
+            assert difflib.SequenceMatcher(None, left, right, autojunk=False).ratio() < 0.75, (one, other)
+
+
+def test_tools_are_named_by_placeholders_alone() -> None:
+    names = [spec.name for spec in FAMILY.tools() if "_" in spec.name]
+    for phrasing in FAMILY.phrasings:
+        for level in ("easy", "hard"):
+            text = FAMILY.prompt(instance(level, 2), phrasing)
+            assert re.findall(r"\{[^}]*\}", text) == ["{tool:submit}"]
+            assert not [name for name in names if name in text]
+
+
+def test_no_wording_leaves_punctuation_next_to_bare_data() -> None:
+    for level in ("easy", "medium", "hard"):
+        for seed in range(15):
+            for phrasing in FAMILY.phrasings:
+                text = FAMILY.prompt(instance(level, seed), phrasing)
+                assert text.count("`") % 2 == 0
+                assert text.count('"') % 2 == 0
+                outside = re.sub(r"`[^`]*`|\"[^\"]*\"", "", text)
+                assert not re.search(r"/\w", outside)
+
+
+def test_the_wording_comes_from_the_spec_alone() -> None:
+    task = instance("hard", 4)
+    bare = task.model_copy(update={"world": {}, "truth": {}, "seed": 0, "params": {}})
+    for phrasing in FAMILY.phrasings:
+        assert FAMILY.prompt(bare, phrasing) == FAMILY.prompt(task, phrasing)
+
+
+def test_an_unknown_wording_is_refused() -> None:
+    with pytest.raises(UnknownName, match="known: base, p1, p2, p3, p4, p5"):
+        prompt(Spec(goals=goals(instance("easy", 0))), "p9")
+    assert tuple(PHRASINGS) == FAMILY.phrasings
+
+
+def test_easy_prompts_are_short() -> None:
+    assert max(len(FAMILY.prompt(instance("easy", seed), "base")) for seed in range(60)) < 700

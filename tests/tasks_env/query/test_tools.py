@@ -1,0 +1,296 @@
+"""The tools: what they show, what they refuse, and that no statement can do harm."""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks_env import Naming, Presentation, Session, ToolError, render
+from tasks_env.families.query.guard import MAX_RESULT_CHARS, MAX_ROWS
+from tasks_env.families.query.tools import QueryWorld
+from tests.tasks_env.query.handmade import COUNT, WORLD
+from tests.tasks_env.query.levels import a_mix
+
+_ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+
+
+@pytest.fixture
+def world() -> Iterator[QueryWorld]:
+    opened = QueryWorld(WORLD)
+    yield opened
+    opened.close()
+
+
+def _query(world: QueryWorld, statement: str) -> str:
+    return world.call("run_query", {"query": statement}).text
+
+
+def _refusal(world: QueryWorld, statement: str) -> str:
+    with pytest.raises(ToolError) as caught:
+        _query(world, statement)
+    assert caught.value.argument == "query"
+    assert len(caught.value.message) < 600
+    return caught.value.message
+
+
+def test_description_shows_types_keys_and_missing_values(world: QueryWorld) -> None:
+    assert world.call("describe_table", {"table": "loans"}).text.split("\n") == [
+        "table loans, 5 rows; columns:",
+        "- id: INTEGER, primary key",
+        "- member_id: INTEGER, refers to members.id",
+        "- loan_date: TEXT (date, YYYY-MM-DD)",
+        "- duration: INTEGER",
+        "- fee: REAL, may be NULL",
+        "- status: TEXT",
+    ]
+
+
+def test_unknown_table_is_an_error_that_names_the_known_ones(world: QueryWorld) -> None:
+    with pytest.raises(ToolError) as caught:
+        world.call("describe_table", {"table": "loan"})
+    assert caught.value.argument == "table"
+    assert "loans, members; did you mean loans?" in caught.value.message
+
+
+def test_result_shows_a_header_missing_values_and_the_number_of_rows(world: QueryWorld) -> None:
+    assert _query(world, "SELECT id, fee FROM loans WHERE id > 2 ORDER BY id;") == (
+        "id | fee\n3 | NULL\n4 | 4.0\n5 | 3.5\n(3 rows)"
+    )
+    assert _query(world, "SELECT id FROM loans WHERE id > 9") == "id\n(0 rows)"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM loans",
+        "UPDATE loans SET fee = 0",
+        "INSERT INTO loans VALUES (9, 1, '2022-01-01', 1, 1.0, 'lost')",
+        "DROP TABLE loans",
+        "CREATE TABLE extra (a)",
+        "CREATE TEMP TABLE extra (a)",
+        "CREATE VIEW extra AS SELECT 1",
+        "ALTER TABLE loans RENAME TO gone",
+        "ATTACH ':memory:' AS other",
+        "DETACH main",
+        "PRAGMA query_only = OFF",
+        "PRAGMA table_info(loans)",
+        "SELECT * FROM pragma_table_info('loans')",
+        "VACUUM",
+        "VACUUM INTO 'copy.db'",
+        "ANALYZE",
+        "REINDEX",
+        "BEGIN",
+        "SAVEPOINT here",
+        "EXPLAIN DELETE FROM loans",
+        "WITH n AS (SELECT 1) DELETE FROM loans",
+        "SELECT load_extension('extension')",
+        "SELECT random()",
+        "SELECT randomblob(8)",
+        "SELECT zeroblob(100000000)",
+        "SELECT CURRENT_TIMESTAMP",
+        "SELECT date('now')",
+        "SELECT date()",
+        "SELECT strftime('%Y')",
+        "SELECT strftime('%Y', 'no' || 'w')",
+        "SELECT julianday(CAST('NOW' AS BLOB))",
+        "SELECT datetime('2022-01-01', 'localtime')",
+        "SELECT 1; DELETE FROM loans",
+        "SELECT 1; SELECT 2",
+        "SELECT ?",
+        "SELECT :name",
+        "",
+        "   -- nothing",
+        "SELECT 'a\x00b'",
+        "SELECT '" + "x" * 5000 + "'",
+    ],
+)
+def test_refused_statements_are_errors_and_change_nothing(world: QueryWorld, statement: str) -> None:
+    before = _query(world, "SELECT * FROM loans")
+    assert _refusal(world, statement)
+    assert _query(world, "SELECT * FROM loans") == before
+
+
+def test_a_mistake_in_sql_brings_the_message_of_sqlite_and_where_to_look() -> None:
+    naming = Naming(tools={"describe_table": "explain_dataset", "run_query": "execute"}, arguments={"query": "text"})
+    session = Session(COUNT, render(COUNT, Presentation(naming=naming)))
+    result = session.call("execute", {"text": "SELECT price FROM loans"})
+    assert result.is_error
+    assert result.content == (
+        "error in argument 'text': SQLite: no such column: price; see list_tables and explain_dataset for the names"
+        " of tables and columns"
+    )
+
+
+def test_an_agents_own_text_is_never_taken_for_a_placeholder() -> None:
+    session = Session(COUNT, render(COUNT, Presentation(naming=Naming(tools={"submit": "deliver"}))))
+    result = session.call("run_query", {"query": 'SELECT * FROM "{tool:submit}"'})
+    assert "deliver" not in result.content
+    shown = session.call("run_query", {"query": "SELECT '{tool:submit}' AS x"})
+    assert shown.content == "x\n{tool:submit}\n(1 row)"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        _ENDLESS + "SELECT COUNT(*) FROM n",
+        _ENDLESS + "SELECT x FROM n ORDER BY x",
+        "SELECT COUNT(*) FROM loans a, loans b, loans c, loans d, loans e, loans f, loans g, loans h, loans i",
+    ],
+)
+def test_endless_work_is_stopped_at_the_same_point_each_time(world: QueryWorld, statement: str) -> None:
+    messages = [_refusal(world, statement) for _ in range(2)]
+    assert messages[0] == messages[1]
+    assert "stopped after" in messages[0]
+    assert _query(world, "SELECT COUNT(*) FROM loans").startswith("COUNT(*)\n5\n")
+
+
+def test_many_harmless_statements_do_not_add_up_to_the_step_limit(world: QueryWorld) -> None:
+    long = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5000) SELECT COUNT(*) FROM n"
+    assert {_query(world, long) for _ in range(20)} == {"COUNT(*)\n5000\n(1 row)"}
+
+
+def test_long_results_are_cut_and_say_so(world: QueryWorld) -> None:
+    assert _query(world, _ENDLESS + "SELECT x FROM n").endswith(
+        f"{MAX_ROWS}\n(cut after {MAX_ROWS} rows; there are more)"
+    )
+    wide = _query(world, _ENDLESS + "SELECT printf('%0190d', x), printf('%0190d', x) FROM n LIMIT 40")
+    assert len(wide) <= MAX_RESULT_CHARS + 100
+    assert wide.endswith("rows; there are more)")
+    assert len(_query(world, "SELECT printf('%04000d', 1)")) < 300
+
+
+def test_cells_stay_on_one_line(world: QueryWorld) -> None:
+    assert _query(world, "SELECT 'a' || char(10) || 'b' AS x, x'00ff' AS y") == "x | y\na\\nb | x'00ff'\n(1 row)"
+
+
+def test_dates_can_be_worked_with(world: QueryWorld) -> None:
+    statement = "SELECT strftime('%Y', loan_date), date(loan_date, '+1 month') FROM loans WHERE id = 1"
+    assert _query(world, statement).split("\n")[1] == "2022 | 2022-04-01"
+
+
+def test_schema_table_of_sqlite_can_be_read(world: QueryWorld) -> None:
+    assert _query(world, "SELECT name FROM sqlite_master ORDER BY name") == "name\nloans\nmembers\n(2 rows)"
+
+
+def test_empty_answer_is_an_error_and_a_second_one_too(world: QueryWorld) -> None:
+    with pytest.raises(ToolError) as caught:
+        world.call("submit", {"answer": "  "})
+    assert caught.value.argument == "answer"
+    assert not world.submitted
+    assert world.state() == {"answer": None}
+    world.call("submit", {"answer": "5"})
+    with pytest.raises(ToolError):
+        world.call("submit", {"answer": "6"})
+    assert world.state() == {"answer": "5"}
+
+
+def test_wrong_arguments_are_errors_that_name_the_argument() -> None:
+    session = Session(COUNT, render(COUNT))
+    for name, arguments, argument in (
+        ("run_query", {}, "query"),
+        ("run_query", {"query": 5}, "query"),
+        ("describe_table", {"table": ["loans"]}, "table"),
+        ("submit", {"answer": 3}, "answer"),
+        ("submit", {"answer": "x" * 2001}, "answer"),
+    ):
+        result = session.call(name, arguments)
+        assert result.is_error
+        assert f"argument '{argument}'" in result.content
+    assert not session.submitted
+
+
+def test_databases_are_closed_with_their_episodes() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            world = QueryWorld(WORLD)
+            _query(world, "SELECT date('2022-01-01')")
+            del world
+            gc.collect()
+    assert not caught
+    world = QueryWorld(WORLD)
+    _query(world, "SELECT 1")
+    connection = world._database._connection
+    world.call("submit", {"answer": "1"})
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
+def test_an_episode_may_move_from_thread_to_thread() -> None:
+    world = QueryWorld(WORLD)
+    for _ in range(3):
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(_query, world, "SELECT COUNT(*) FROM loans").result() == "COUNT(*)\n5\n(1 row)"
+    world.close()
+
+
+def test_episodes_do_not_share_a_database() -> None:
+    first, second = QueryWorld(WORLD), QueryWorld(WORLD)
+    assert _query(first, "SELECT COUNT(*) FROM loans") == _query(second, "SELECT COUNT(*) FROM loans")
+    first.close()
+    assert _query(second, "SELECT 1") == "1\n1\n(1 row)"
+    second.close()
+
+
+def test_stored_tables_are_what_the_statements_see() -> None:
+    for instance in a_mix(3):
+        world = QueryWorld(instance.world)
+        for table in instance.world["tables"]:
+            shown = _query(world, f"SELECT * FROM {table['name']} ORDER BY id").split("\n")
+            expected = [" | ".join("NULL" if v is None else str(v) for v in row) for row in table["rows"]]
+            assert shown[1 : 1 + min(MAX_ROWS, len(expected))] == expected[:MAX_ROWS]
+        world.close()
+
+
+_FRAGMENTS = (
+    "SELECT",
+    "*",
+    "FROM",
+    "loans",
+    "members",
+    "WHERE",
+    "fee",
+    "IS NULL",
+    "(",
+    ")",
+    ",",
+    "'x'",
+    ";",
+    "--",
+    "COUNT(*)",
+    "UNION",
+    "JOIN",
+    "ON",
+    "1",
+    "PRAGMA",
+    "ATTACH",
+    "{tool:submit}",
+    "GROUP BY",
+    "\x00",
+    "é",
+    "OVER",
+    "LIMIT",
+    "\ud800",
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(_FRAGMENTS) | st.text(max_size=6), max_size=12).map(" ".join))
+def test_any_statement_gives_a_bounded_result_or_a_tool_error(statement: str) -> None:
+    with closing(QueryWorld(WORLD)) as world:
+        assert len(_answered(world, statement)) <= MAX_RESULT_CHARS + 400
+
+
+def _answered(world: QueryWorld, statement: str) -> str:
+    try:
+        return _query(world, statement)
+    except ToolError as error:
+        return error.message

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks_env.errors import ToolError
+from tasks_env.tools import check_arguments, integers_as_such, parameter, tool
+from tasks_env.types import JsonObject
+
+SPEC = tool(
+    "sort_rows",
+    "Sort.",
+    {
+        "table": parameter("string", "Which.", minLength=1),
+        "columns": parameter("array", "By what.", items={"type": "string"}),
+    },
+    {
+        "direction": parameter("string", "Which way.", enum=["ascending", "descending"]),
+        "limit": parameter("integer", "How many.", minimum=1),
+        "share": parameter("number", "How much."),
+        "stable": parameter("boolean", "Whether ties keep their order."),
+        "ranks": parameter("array", "Places.", items={"type": "integer"}),
+        "fill": {"type": ["string", "number"], "description": "For gaps."},
+    },
+)
+VALID: JsonObject = {"table": "t", "columns": ["a"]}
+
+
+def test_the_schema_lists_required_arguments_and_closes_the_object() -> None:
+    assert SPEC.parameters["required"] == ["table", "columns"]
+    assert SPEC.parameters["additionalProperties"] is False
+    assert SPEC.parameters["properties"]["limit"] == {
+        "type": "integer",
+        "description": "How many.",
+        "minimum": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {},
+        {"limit": 1},
+        {"limit": 2.0},
+        {"share": 1},
+        {"stable": True},
+        {"ranks": []},
+        {"fill": 1},
+        {"fill": "x"},
+    ],
+)
+def test_arguments_that_fit_are_accepted(extra: JsonObject) -> None:
+    check_arguments(SPEC, {**VALID, **extra})
+
+
+@pytest.mark.parametrize(
+    ("extra", "argument", "message"),
+    [
+        ({"table": 1}, "table", "expected a string; 1 is not of type 'string'"),
+        ({"table": ""}, "table", "expected a string; '' "),
+        ({"columns": "a"}, "columns", "expected an array of strings; 'a' is not of type 'array'"),
+        ({"columns": ["a", 1]}, "columns", "expected an array of strings; 1 is not of type 'string'"),
+        ({"direction": "up"}, "direction", "expected one of ascending, descending; 'up' is not one of"),
+        ({"limit": 0}, "limit", "expected an integer; 0 is less than the minimum of 1"),
+        ({"limit": True}, "limit", "expected an integer; True is not of type 'integer'"),
+        ({"limit": None}, "limit", "expected an integer; None is not of type 'integer'"),
+        ({"limit": 1.5}, "limit", "expected an integer; 1.5 is not of type 'integer'"),
+        ({"share": "1"}, "share", "expected a number; '1' is not of type 'number'"),
+        ({"stable": 1}, "stable", "expected a boolean; 1 is not of type 'boolean'"),
+        ({"fill": True}, "fill", "expected a string or a number; True is not of type"),
+        ({"share": float("nan")}, "share", "expected finite numbers"),
+        ({"columns": ["\udc80"]}, "columns", "expected finite numbers and text that UTF-8 can encode"),
+    ],
+)
+def test_a_misfit_is_reported_with_its_argument_and_what_was_expected(
+    extra: JsonObject, argument: str, message: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        check_arguments(SPEC, {**VALID, **extra})
+    assert caught.value.argument == argument
+    assert caught.value.message.startswith(message)
+
+
+def test_a_missing_argument_is_reported_with_its_type() -> None:
+    with pytest.raises(ToolError, match="missing; expected an array of strings") as caught:
+        check_arguments(SPEC, {"table": "t"})
+    assert caught.value.argument == "columns"
+
+
+def test_an_unknown_argument_is_reported_with_the_known_ones() -> None:
+    with pytest.raises(ToolError, match="unknown argument 'tabel'; this tool's arguments: table, columns, dir"):
+        check_arguments(SPEC, {"tabel": "t"})
+    with pytest.raises(ToolError, match="this tool's arguments: none"):
+        check_arguments(tool("submit", "End.", {}), {"x": 1})
+
+
+def test_a_message_is_bounded() -> None:
+    with pytest.raises(ToolError) as caught:
+        check_arguments(SPEC, {**VALID, "limit": "x" * 10_000})
+    assert len(caught.value.message) <= 500
+
+
+def test_whole_floats_become_integers_only_where_the_schema_says_integer() -> None:
+    arguments: JsonObject = {**VALID, "limit": 2.0, "share": 2.0, "ranks": [1.0, 2]}
+    as_such = integers_as_such(SPEC, arguments)
+    assert [repr(as_such[name]) for name in ("limit", "share", "ranks")] == ["2", "2.0", "[1, 2]"]
+    assert repr(arguments["limit"]) == "2.0"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*SPEC.parameters["properties"], "other"]), json_values))
+def test_no_arguments_crash_the_check(arguments: JsonObject) -> None:
+    with contextlib.suppress(ToolError):
+        check_arguments(SPEC, arguments)
+        assert set(integers_as_such(SPEC, arguments)) == set(arguments)
+        assert {"table", "columns"} <= set(arguments) <= set(SPEC.parameters["properties"])
