@@ -69,8 +69,7 @@ def _fill(
 def _draw_cells(field: Field, params: TabularParams, count: int, rng: random.Random) -> list[Cell]:
     cells: list[Cell]
     if field.kind == "number":
-        steps = range(field.low, field.high + 1, field.step)
-        cells = [Decimal(value).scaleb(-field.decimals) for value in rng.choices(steps, k=count)]
+        cells = [*rng.choices(_numbers(field), k=count)]
     elif field.kind == "date":
         cells = [*rng.choices(_DAYS, k=count)]
     elif field.kind == "category":
@@ -80,6 +79,12 @@ def _draw_cells(field: Field, params: TabularParams, count: int, rng: random.Ran
     if field.optional and params.missing_percent:
         cells = [None if rng.random() * 100 < params.missing_percent else cell for cell in cells]
     return cells
+
+
+@lru_cache(maxsize=128)
+def _numbers(field: Field) -> tuple[Decimal, ...]:
+    steps = range(field.low, field.high + 1, field.step)
+    return tuple(Decimal(value).scaleb(-field.decimals) for value in steps)
 
 
 @lru_cache(maxsize=512)

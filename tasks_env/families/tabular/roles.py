@@ -86,13 +86,13 @@ def _join_kind(left: bool) -> JoinKind:
 def _draw_measures(
     params: TabularParams, derived: list[str], sure: list[str], outer: list[str], rng: random.Random
 ) -> tuple[Measure, ...]:
-    """The derived column first, then a column of a left-joined table, then any; always different ones."""
+    """The derived column first, then a column of a left-joined table, then any, the last of these often a count."""
     first = [*derived, *([rng.choice(outer)] if outer else [])]
     others = [name for name in sure if name not in first]
     rng.shuffle(others)
     sources = [*first, *others][: params.measures]
     measures = [_measure(rng.choice(("sum", "mean", "mean", "min", "max")), name) for name in sources]
-    if measures and (outer or rng.random() < 0.4) and (params.measures > 1 or not derived):
+    if len(measures) > len(first) and rng.random() < 0.5:
         measures[-1] = Measure(column="row_count", function="count")
     return tuple(measures)
 

@@ -44,7 +44,7 @@ def solve(spec: Mapping[str, Any], world: Mapping[str, Any]) -> str:
         for table in spec["tables"]:
             _load(connection, table, world["tables"][table["name"]])
             for column in table["columns"]:
-                shapes[column["name"]] = _Shape(column["kind"] == "number", column.get("decimals", 0))
+                shapes[column["name"]] = _Shape(column.get("kind") == "number", column.get("decimals", 0))
         query, values, shapes = _query(spec, shapes)
         rows = connection.execute(query, values).fetchall()
     connection.close()
@@ -59,7 +59,7 @@ def solve(spec: Mapping[str, Any], world: Mapping[str, Any]) -> str:
 def _load(connection: sqlite3.Connection, table: Mapping[str, Any], text: str) -> None:
     """Create and fill one table; `_n_TABLE` keeps the order of its rows."""
     columns = table["columns"]
-    types = ", ".join(f'"{c["name"]}" {"INTEGER" if c["kind"] == "number" else "TEXT"}' for c in columns)
+    types = ", ".join(f'"{c["name"]}" {"INTEGER" if c.get("kind") == "number" else "TEXT"}' for c in columns)
     connection.execute(f'CREATE TABLE "{table["name"]}" ("_n_{table["name"]}" INTEGER, {types})')
     records = list(csv.reader(text.splitlines()))[1:]
     marks = ", ".join("?" * (len(columns) + 1))
@@ -71,7 +71,7 @@ def _load(connection: sqlite3.Connection, table: Mapping[str, Any], text: str) -
 def _stored(text: str, column: Mapping[str, Any]) -> str | int | None:
     if text == "":
         return None
-    return _scaled(text, column.get("decimals", 0)) if column["kind"] == "number" else text
+    return _scaled(text, column.get("decimals", 0)) if column.get("kind") == "number" else text
 
 
 def _scaled(text: str, decimals: int) -> int:

@@ -23,7 +23,7 @@ class Column(Frozen):
     """What a column holds."""
 
     name: str
-    kind: Kind
+    kind: Kind = "text"
     decimals: int = 0
     """Digits after the point, for numbers."""
     optional: bool = False

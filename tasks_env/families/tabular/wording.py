@@ -13,7 +13,6 @@ from tasks_env.families.tabular.voices import Voice
 
 def instruction(spec: Spec, voice: Voice) -> str:
     """The whole task in one voice; placeholders for names of tools and arguments are left in."""
-    # The result's columns come last, so that a measure, not an input column of its name, is described.
     columns = {column.name: column for column in working_columns(spec)}
     source = spec.tables[0].name
     statements = {

@@ -70,13 +70,14 @@ def complete(
     tools: Sequence[ToolSpec] = TOOLS,
     key: str | None = KEY,
     temperature: float | None = 0.0,
+    max_output_tokens: int = 256,
 ) -> Completion:
     """One call through the entry's adapter on a client of its own."""
 
     async def asked() -> Completion:
         async with open_client() as client:
             endpoint = Endpoint(model.base_url or "", ApiKey(key) if key is not None else None)
-            adapter = open_adapter(model, endpoint, 256, client)
+            adapter = open_adapter(model, endpoint, max_output_tokens, client)
             return await adapter.complete(messages or conversation(), tools, temperature)
 
     return asyncio.run(asked())

@@ -68,6 +68,7 @@ OVERDUE: Any = {"ref": {"column": "status"}, "operator": "eq", "value": "overdue
 IN_CELLE: Any = {"ref": {"column": "town", "path": ["member_id"]}, "operator": "eq", "value": "Celle"}
 
 COUNT = handmade("3", kind="count", predicates=[OVERDUE], answer={"kind": "number"}, states_nulls=False)
+# (2.25 + 4) / 2 = 3.125 is a rounding tie, which generation rejects; here it pins the rounding rule.
 AVERAGE = handmade(
     "3.13",
     kind="average",
@@ -130,4 +131,3 @@ EARLIEST = handmade(
     answer={"kind": "date"},
     states_nulls=False,
 )
-"""AVERAGE is (2.25 + 4) / 2 = 3.125, a rounding tie that generation would reject; it is kept here to pin the rule."""

@@ -72,6 +72,16 @@ def test_exactly_the_stated_number_of_columns_is_idle(level: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_no_operation_is_for_nothing(level: str) -> None:
+    for spec, _, _ in drawn(level):
+        for join, table in zip(spec.joins, spec.tables[1:], strict=True):
+            if join.kind == "left":
+                assert needed(spec) & {column.name for column in table.columns[1:]}
+        if spec.derive:
+            assert spec.derive.column in needed(spec)
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_every_decisive_wrong_reading_changes_the_result(level: str) -> None:
     for spec, texts, truth in drawn(level):
         readings = list(decisive_readings(spec))
