@@ -195,6 +195,13 @@ def _view(arguments: argparse.Namespace) -> int:
 
 
 def _local(arguments: argparse.Namespace) -> int:
-    from flows.local_study import run_local_study
+    from flows.context import Options, Study
+    from flows.local_study import PROFILE, comparison_lines, local_endpoints
 
-    return run_local_study(arguments.manifest)
+    options = Options(manifest=arguments.manifest, profile=PROFILE)
+    study = Study(options)
+    with local_endpoints(study) as address:
+        print(f"local model server at {address}")
+        _run_study(options, until="analyze")
+    print("\n".join(comparison_lines(study)))
+    return 0

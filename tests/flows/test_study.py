@@ -1,0 +1,170 @@
+"""The whole study as Prefect flows, on small grids, under the test run's one server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from flows.context import Options
+from flows.results import WALL_CLOCK_COLUMNS
+from flows.results_file import read_results
+from flows.stats.tables import TABLE_COLUMNS as CORE_TABLES
+from tests.conftest import small_manifest
+
+EVERY_LEVEL = {
+    "paraphrase": ["p1", "p2", "p3", "p4", "p5"],
+    "tool_names": ["synonyms", "opaque"],
+    "distractors": ["2", "5"],
+    "resample": ["s1"],
+    "temperature": ["0.7"],
+    "order": ["shuffled"],
+}
+
+
+def comparable(table: Path) -> pd.DataFrame:
+    frame, _ = read_results(table)
+    return frame.drop(columns=list(WALL_CLOCK_COLUMNS))
+
+
+def run_study(manifest: Path, until: str = "analyze") -> dict[str, float]:
+    from flows.study import study
+
+    return asyncio.run(study(Options(manifest=str(manifest), profile="smoke"), until))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_api_url")
+def test_smoke_study_exercises_every_family_difficulty_axis_and_level(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    families = {name: ["easy", "hard"] for name in ("tabular", "filesys", "query")}
+    manifest = small_manifest(
+        tmp_path, {"models": ["scripted-strong"], "families": families, "axes": EVERY_LEVEL, "instances": 1}
+    )
+    seconds = run_study(manifest)
+    assert list(seconds) == ["generate", "perturb", "run", "score", "analyze"]
+
+    root = tmp_path / ".smoke"
+    frame, metadata = read_results(root / "results" / "results.parquet")
+    assert len(frame) == 6 * (2 + 2 + 11)
+    assert set(zip(frame["axis"], frame["level"], strict=True)) == {
+        ("none", "baseline"),
+        *((axis, level) for axis, levels in EVERY_LEVEL.items() for level in levels),
+    }
+    assert not frame["infra_error"].any()
+    assert frame["cost_usd"].gt(0).all()
+    assert frame["manifest_hash"].unique().tolist() == [metadata["manifest_hash"]]
+    assert frame.groupby("cell_id")["run_seed"].max()["query-easy-order-shuffled"] == 2
+
+    analysis = root / "results" / "analysis"
+    written = {path.stem for path in (analysis / "tables").glob("*.parquet")}
+    assert written >= {*CORE_TABLES, "coverage", "verdicts", "variance_components", "power_exact"}
+    for name in ("deltas_forest", "paraphrase_strip", "rank_slopes", "variance_components", "power_curves"):
+        assert (analysis / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (analysis / "figures" / f"{name}.svg").stat().st_size > 1000
+        assert len(pd.read_parquet(analysis / "figures" / f"{name}.parquet").columns) > 1
+
+    first = capsys.readouterr().out
+    assert "stage run:" in first
+    run_study(manifest)
+    second = capsys.readouterr().out
+    assert second.count(": complete\n") == len(frame)
+    assert "is up to date" in second
+
+
+@pytest.mark.usefixtures("prefect_api_url")
+def test_stages_report_only_to_their_own_tree(tmp_path: Path) -> None:
+    manifest = small_manifest(tmp_path, {"models": ["scripted-weak"], "families": {"query": ["easy"]}})
+    run_study(manifest)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".smoke", "HYPOTHESES.md", "experiments.yaml"]
+    runs = tmp_path / ".smoke" / "runs"
+    transcripts = sorted(runs.glob("scripted-weak/*/episodes/*.jsonl"))
+    assert len(transcripts) == 2 * (2 + 1 + 2)
+    for path in transcripts:
+        marker = json.loads(path.with_suffix("._COMPLETE").read_text())
+        assert marker["attempt"] == 1
+    reserved = [json.loads(line) for line in (runs / "ledger.jsonl").read_text().splitlines()]
+    assert [entry["op"] for entry in reserved].count("settle") == len(transcripts)
+
+
+@pytest.mark.usefixtures("prefect_api_url")
+def test_cap_reached_is_a_visible_partial_and_analyze_lists_the_cells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = small_manifest(tmp_path, {"families": {"query": ["easy"]}}, budget={"cap_usd": 1.55})
+    run_study(manifest)
+    out = capsys.readouterr().out
+    assert "PARTIAL: the cost cap is reached" in out
+    assert "of 20 episodes completed" in out
+    assert "cells are not complete" in out
+    frame, _ = read_results(tmp_path / ".smoke" / "results" / "results.parquet")
+    assert 0 < len(frame) < 20
+    assert frame["cost_usd"].sum() < 1.55
+
+
+def _files(root: Path, pattern: str, at_least: int) -> Callable[[], bool]:
+    return lambda: len(list(root.glob(pattern))) >= at_least
+
+
+@pytest.mark.slow
+def test_study_killed_in_each_stage_gives_the_same_table_after_a_rerun(
+    tmp_path: Path, study_environment: dict[str, str]
+) -> None:
+    undisturbed = tmp_path / "undisturbed"
+    undisturbed.mkdir()
+    command = [sys.executable, "-m", "flows.study", "--smoke", "--manifest"]
+    manifest = small_manifest(undisturbed)
+    finished = subprocess.run(
+        [*command, str(manifest)], env=study_environment, capture_output=True, text=True, timeout=300
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "SMOKE OK" in finished.stdout
+    expected = comparable(undisturbed / ".smoke" / "results" / "results.parquet")
+
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    manifest = small_manifest(killed)
+    root = killed / ".smoke"
+    moments = {
+        "generate": _files(root, "data/instances/*/_COMPLETE", 1),
+        "perturb": _files(root, "data/variants/*/*/_COMPLETE", 2),
+        "run": _files(root, "runs/*/*/episodes/*._COMPLETE", 5),
+        "score": _files(root, "results/scores.jsonl", 1),
+        "analyze": _files(root, "results/analysis/tables/*.csv", 1),
+    }
+    for stage, reached in moments.items():
+        process = subprocess.Popen(
+            [*command, str(manifest)], env=study_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 200
+        while not reached() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert reached(), f"the study never reached stage {stage}"
+    last = subprocess.run([*command, str(manifest)], env=study_environment, capture_output=True, text=True, timeout=300)
+    assert last.returncode == 0, last.stderr
+    pd.testing.assert_frame_equal(comparable(root / "results" / "results.parquet"), expected)
+
+
+@pytest.mark.slow
+def test_failing_stage_is_named_and_exits_non_zero(tmp_path: Path, study_environment: dict[str, str]) -> None:
+    manifest = small_manifest(tmp_path, {"families": {"query": ["easy"]}})
+    command = [sys.executable, "-m", "flows.study", "--smoke", "--manifest", str(manifest)]
+    (tmp_path / ".smoke" / "data").mkdir(parents=True)
+    (tmp_path / ".smoke" / "data" / "variants").write_text("a file where a folder must be")
+    failed = subprocess.run(command, env=study_environment, capture_output=True, text=True, timeout=300)
+    assert failed.returncode == 1
+    assert "SMOKE FAILED in stage 'perturb'" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert "SMOKE OK" not in failed.stdout
