@@ -1,49 +1,58 @@
 """Stage 5: tables, figures and verdicts from results.parquet alone, a task per part."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from prefect import flow, task
 
-from flows.analysis import (
-    HYPOTHESES,
-    begin,
-    descriptive_tables,
-    draw,
-    finish,
-    inferential_tables,
-    read_inputs,
-    report_lines,
-    source_summary,
-    up_to_date,
-    write_figures,
-    write_tables,
-)
+from flows.analysis.inputs import HYPOTHESES, Inputs, read_inputs, up_to_date
 from flows.console import Console
-from flows.context import Options, Study
+from flows.context import Options, open_study
+from flows.store import Store
+
+T = TypeVar("T")
 
 
 @flow(name="analyze", flow_run_name="analyze")
 async def analyze(options: Options) -> int:
     """Write results/analysis/ anew unless nothing changed. Returns how many tables it holds."""
-    study, console = Study(options), Console()
+    study, console = open_study(options), Console()
     store = study.store
     inputs = read_inputs(store.table, Path(options.manifest).resolve().parent / HYPOTHESES)
     if up_to_date(store, inputs):
         console.line(f"analyze: {store.analysis.name}/ is up to date")
         return 0
-    begin(store)
+    return await _analysis(store, inputs, console)
+
+
+async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:
+    # The statistics and figures take seconds to import, which an analysis that is up to date should not pay.
+    from flows.analysis import outputs
+    from flows.report.figures import FIGURES
+
+    outputs.begin(store)
     with console.progress("analyze", 3, "parts") as progress:
-        tables = task(lambda: descriptive_tables(inputs), name="descriptive-tables", persist_result=False)()
+        tables = await _part("descriptive-tables", lambda: outputs.descriptive_tables(inputs))
         progress.advance()
-        tables |= task(lambda: inferential_tables(inputs), name="inferential-tables", persist_result=False)()
-        write_tables(store, tables)
+        tables |= await _part("inferential-tables", lambda: outputs.inferential_tables(inputs))
+        outputs.write_tables(store, tables)
         progress.advance()
-        task(lambda: write_figures(store, draw(tables)), name="figures", persist_result=False)()
+        await _part("figures", lambda: outputs.write_figures(store, outputs.draw(tables)))
         progress.advance()
-    finish(store, inputs, source_summary(inputs))
-    for line in report_lines(tables):
+    outputs.finish(store, inputs, outputs.source_summary(inputs))
+    for line in outputs.report_lines(tables):
         console.line(line)
     for row in tables["verdicts"].itertuples():
         console.line(f"analyze: {row.id}: {row.final_label}")
-    console.line(f"analyze: {len(tables)} tables and 5 figures in {store.analysis}")
+    console.line(f"analyze: {len(tables)} tables and {len(FIGURES)} figures in {store.analysis}")
     return len(tables)
+
+
+async def _part(name: str, work: Callable[[], T]) -> T:
+    """One part of the analysis as a task; nothing of it is small enough to be kept as a result."""
+
+    async def part() -> T:
+        return work()
+
+    return await task(name=name, persist_result=False)(part)()

@@ -13,7 +13,7 @@ import httpx
 from flows.console import Console, StageProgress
 from flows.context import Study
 from flows.episodes.ledger import Ledger
-from flows.episodes.pacing import paces
+from flows.episodes.pacing import Sleep, paces
 from flows.episodes.runner import CapReached, Job, Runner, Summary
 from flows.errors import RunHalted, StudyError
 from flows.grid import Cell, Episode
@@ -41,7 +41,7 @@ class Tally:
     skipped: int = 0
     """Complete before this run."""
     outcomes: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """The last outcome of every episode finished or found finished."""
+    """The latest outcome of every episode, by this run or an earlier one."""
 
     @property
     def finished(self) -> int:
@@ -49,24 +49,37 @@ class Tally:
         return sum(counter.total() for counter in self.outcomes.values())
 
     @property
+    def completed(self) -> int:
+        """Episodes with an outcome other than infra_error: those that no later run repeats."""
+        return self.finished - self.infra_errors
+
+    @property
     def infra_errors(self) -> int:
-        """Episodes whose last attempt ended in infra_error."""
+        """Episodes whose latest attempt ended in infra_error."""
         return sum(counter[INFRA] for counter in self.outcomes.values())
 
     def dead_cells(self) -> list[tuple[str, str]]:
-        """Cells in which every finished episode is an infra_error."""
-        return sorted(
-            key for key, counter in self.outcomes.items() if counter.total() and counter[INFRA] == counter.total()
-        )
+        """Cells in which every episode that has an outcome is an infra_error."""
+        return sorted(key for key, counter in self.outcomes.items() if 0 < counter.total() == counter[INFRA])
 
 
 class Campaign:
     """The episodes of one invocation of run.
 
-    A halt (authentication, quota) or the cap stops new episodes; those in flight are finished and kept.
+    A halt (authentication, quota, the disk) or the cap stops new episodes; those in flight are finished and kept.
+
+    Args:
+        environ: Holds the keys and addresses of the models.
+        sleep: How retries wait; replaced in tests.
     """
 
-    def __init__(self, study: Study, console: Console, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        study: Study,
+        console: Console,
+        environ: Mapping[str, str] = os.environ,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self.study = study
         self.console = console
         self.tally = Tally()
@@ -85,6 +98,8 @@ class Campaign:
             study.provenance,
             self._open_adapter,
             paces(study.manifest, study.models),
+            lambda: self.stopped,
+            sleep,
         )
 
     @property
@@ -100,11 +115,12 @@ class Campaign:
         for episode in self.study.episodes(model, cell):
             self.tally.planned += 1
             marker = self.study.store.marker(self.study.transcript(episode))
+            if marker is not None:
+                self._count(episode, marker["outcome"])
             if marker is None or marker["outcome"] == INFRA:
                 jobs.append(Job(episode, instances[episode.instance_id], variants[episode.variant_id]))
             else:
                 self.tally.skipped += 1
-                self._count(episode, marker["outcome"])
                 self.console.line(f"skip {model} {cell.id} {episode.episode_id}: complete")
         return jobs
 
@@ -113,11 +129,10 @@ class Campaign:
         self._progress = progress
 
     async def attempt(self, job: Job) -> Summary | None:
-        """One attempt at an episode; null if it may no longer start.
+        """One attempt at an episode; null if the run is stopped before it starts, or by it.
 
         Raises:
             EpisodeFailed: it ended in infra_error; recorded.
-            StoreError: the disk refuses; the run is stopped.
         """
         async with self._slots:
             if self.stopped:
@@ -130,6 +145,8 @@ class Campaign:
             except StudyError as error:
                 self.halted = self.halted or error
                 return None
+        if summary is None:
+            return None
         self._count(job.episode, summary.outcome)
         if self._progress:
             self._progress.advance(spend=summary.spent_usd)
@@ -138,14 +155,14 @@ class Campaign:
         return summary
 
     async def attempt_repeatedly(self, job: Job) -> Summary | None:
-        """Attempts by the manifest's policy, for runs that track no single episode."""
-        for attempt in range(1, self.study.manifest.retry.episode_attempts + 1):
+        """Attempts by the manifest's policy, for runs that track no single episode; null if none was finished."""
+        summary = None
+        for _ in range(self.study.manifest.retry.episode_attempts):
             try:
-                return await self.attempt(job)
+                return await self.attempt(job) or summary
             except EpisodeFailed as error:
-                if attempt == self.study.manifest.retry.episode_attempts:
-                    return error.summary
-        return None
+                summary = error.summary
+        return summary
 
     async def close(self) -> None:
         """Close the connections."""
@@ -163,12 +180,12 @@ class Campaign:
     def _open_adapter(self, job: Job) -> Adapter:
         entry = self.study.manifest.models[job.episode.model]
         if isinstance(entry, ScriptedModel):
-            return ScriptedAdapter(entry, job)
+            return ScriptedAdapter(entry, job, self.study.manifest.scaffold.max_output_tokens)
         return self._open_http(entry)
 
     def _open_http(self, entry: HttpModel) -> Adapter:
         if self._client is None:
-            self._client = open_client(self.study.manifest.execution.concurrent_episodes)
+            self._client = open_client()
         endpoint = resolve_endpoint(entry, self._environ)
         return open_adapter(entry, endpoint, self.study.manifest.scaffold.max_output_tokens, self._client)
 
@@ -194,17 +211,24 @@ def halt_error(campaign: Campaign) -> StudyError | None:
 
 def summary_lines(campaign: Campaign) -> list[str]:
     """What the run did, for people: counts, spend against the cap, infra_errors, cells that are all infra_error."""
-    tally, totals = campaign.tally, campaign.ledger.totals()
+    tally, totals, cap = campaign.tally, campaign.ledger.totals(), campaign.ledger.cap_usd
+    uncertain = totals.unknown + totals.reserved
     lines = [
         f"run: {tally.finished} of {tally.planned} episodes finished ({tally.skipped} before this run), "
-        f"{tally.infra_errors} infra_error; spent {totals.spent:.4f} of {campaign.ledger.cap_usd:.2f} USD"
-        + (f", {totals.unknown + totals.reserved:.4f} USD unknown" if totals.unknown + totals.reserved else "")
+        f"{tally.infra_errors} infra_error; spent {totals.spent:.4f} of {cap:.2f} USD"
+        + (f", {uncertain:.4f} USD unknown" if uncertain else "")
     ]
+    abandoned = totals.abandoned()
+    if abandoned:
+        lines.append(
+            f"run: {sum(abandoned.values()):.4f} USD of these are held for {len(abandoned)} episodes whose process "
+            "died; they may have been spent and count against the cap"
+        )
     if campaign.capped:
         lines.append(
-            f"run: PARTIAL: the cost cap is reached; {tally.finished} of {tally.planned} episodes completed, spend "
-            f"{totals.spent:.4f} USD (+ {totals.unknown + totals.reserved:.4f} reserved or unknown) against a cap of "
-            f"{campaign.ledger.cap_usd:.2f} USD; raise budget.cap_usd and run again to go on"
+            f"run: PARTIAL: the cost cap is reached; {tally.completed} of {tally.planned} episodes completed, spend "
+            f"{totals.spent:.4f} USD (+ {uncertain:.4f} reserved or unknown) against a cap of {cap:.2f} USD; raise "
+            "budget.cap_usd and run again to go on"
         )
         lines.append(remaining(campaign))
     lines += [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,11 +29,18 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit code: 0 done, 1 failed, 2 refused before any work, 3 halted, 130 interrupted."""
+    """Run one command. Returns its exit code.
+
+    0 done, 1 failed, 2 refused before any work, 3 halted, 130 interrupted; argparse itself exits with 0 or 2.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a locale without … or ✓ must not end a study
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
-        return command(arguments)
+        code = command(arguments)
+        sys.stdout.flush()
+        return code
     except StudyError as error:
         print(f"agent-bench: {error}", file=sys.stderr)
         return error.exit_code
@@ -113,10 +122,9 @@ def _add_grid_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if not 0 <= value < 2**63:
-        raise argparse.ArgumentTypeError("a seed lies between 0 and 2^63 - 1")
-    return value
+    if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0 to 2^63 - 1, got {text!r}")
+    return int(text)
 
 
 def _options(arguments: argparse.Namespace) -> Options:

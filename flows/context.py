@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import hashlib
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -39,6 +40,7 @@ class Study:
         self.models: list[str] = find_models(self.manifest, options.model)
         self._instances: dict[InstanceSetKey, dict[str, Instance]] = {}
         self._variants: dict[Cell, list[Variant]] = {}
+        self._episodes: dict[tuple[str, Cell], list[Episode]] = {}
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -70,8 +72,27 @@ class Study:
 
     def episodes(self, model: str, cell: Cell) -> list[Episode]:
         """The episodes of one model in one cell."""
-        return episodes_of(self.manifest, model, cell, self.variants(cell))
+        key = (model, cell)
+        if key not in self._episodes:
+            self._episodes[key] = episodes_of(self.manifest, model, cell, self.variants(cell))
+        return self._episodes[key]
 
     def transcript(self, episode: Episode) -> Path:
         """Where the episode's transcript is, or will be."""
         return self.store.transcript(episode.model, episode.cell.id, episode.episode_id)
+
+
+def open_study(options: Options) -> Study:
+    """The study of `options`; the same one for all stages of a process, as long as the manifest stays what it is.
+
+    Raises:
+        ConfigurationError: the manifest or an option does not fit.
+    """
+    path = Path(options.manifest)
+    content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return _opened(options, str(path.resolve()), content)
+
+
+@lru_cache(maxsize=4)
+def _opened(options: Options, _path: str, _content: str) -> Study:
+    return Study(options)

@@ -1,9 +1,12 @@
 """Stage 1: the instance sets that the grid needs, a task per set."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from prefect import Task, flow, task
 
 from flows.console import Console
-from flows.context import Options, Study
+from flows.context import Options, Study, open_study
 from flows.grid import InstanceSetKey, instance_set_keys
 from flows.orchestration import labels
 from flows.sets import materialize_instances
@@ -12,12 +15,12 @@ from flows.sets import materialize_instances
 @flow(name="generate", flow_run_name="generate")
 async def generate(options: Options) -> int:
     """Write every missing instance set under data/instances/. Returns how many were written."""
-    study, console = Study(options), Console()
+    study, console = open_study(options), Console()
     keys = instance_set_keys(study.manifest, study.cells)
     written = 0
     with console.progress("generate", len(keys), "sets") as progress:
         for key in keys:
-            new = _set_task(study, key)()
+            new = await _set_task(study, key)()
             written += new
             progress.advance()
             console.line(
@@ -27,8 +30,8 @@ async def generate(options: Options) -> int:
     return written
 
 
-def _set_task(study: Study, key: InstanceSetKey) -> Task[[], bool]:
-    def instance_set() -> bool:
+def _set_task(study: Study, key: InstanceSetKey) -> Task[[], Coroutine[Any, Any, bool]]:
+    async def instance_set() -> bool:
         return materialize_instances(study.store, study.manifest, key)
 
-    return task(instance_set, name="instance-set", task_run_name=key.name, tags=labels(key.family))
+    return task(name="instance-set", task_run_name=key.name, tags=labels(key.family))(instance_set)

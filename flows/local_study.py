@@ -35,7 +35,7 @@ def local_endpoints(study: Study) -> Iterator[str]:
         ConfigurationError: the extra `local` is not installed.
         flows.local_model.launcher.ServerNotReady: it did not start.
     """
-    with running_server(study.store.root / "server.log", threads=1, slots=SLOTS) as address:
+    with running_server(study.store.root / "server.log", threads=1, slots=SLOTS, prompt_cache=True) as address:
         os.environ[OPENAI_URL] = f"{address}/v1"
         os.environ[ANTHROPIC_URL] = address
         try:

@@ -1,5 +1,8 @@
 """Prefect as this project uses it: its settings, and how plain functions become cached or retried tasks.
 
+Every task is async: a sync task under an async flow brings a thread, an event loop and a client of its own, at five
+times the CPU time.
+
 `prepare_environment` must run before Prefect is first imported; the rest is imported by flow modules only.
 """
 

@@ -1,9 +1,12 @@
 """Stage 2: every cell's variants, a task per cell; the instance sets are only read."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from prefect import Task, flow, task
 
 from flows.console import Console
-from flows.context import Options, Study
+from flows.context import Options, Study, open_study
 from flows.grid import Cell
 from flows.orchestration import labels
 from flows.sets import materialize_variants
@@ -12,18 +15,18 @@ from flows.sets import materialize_variants
 @flow(name="perturb", flow_run_name="perturb")
 async def perturb(options: Options) -> int:
     """Write every missing variant set under data/variants/. Returns how many were written."""
-    study, console = Study(options), Console()
+    study, console = open_study(options), Console()
     written = 0
     with console.progress("perturb", len(study.cells), "cells") as progress:
         for cell in study.cells:
-            written += _cell_task(study, cell)()
+            written += await _cell_task(study, cell)()
             progress.advance()
     console.line(f"perturb: {len(study.cells)} cells, {written} written, {len(study.cells) - written} already there")
     return written
 
 
-def _cell_task(study: Study, cell: Cell) -> Task[[], bool]:
-    def variants() -> bool:
+def _cell_task(study: Study, cell: Cell) -> Task[[], Coroutine[Any, Any, bool]]:
+    async def variants() -> bool:
         return materialize_variants(study.store, study.manifest, cell)
 
-    return task(variants, name="variants", task_run_name=cell.id, tags=labels(cell.family, cell.axis))
+    return task(name="variants", task_run_name=cell.id, tags=labels(cell.family, cell.axis))(variants)

@@ -89,8 +89,9 @@ def detectable(study: Study) -> list[Detectable]:
     strata = {(cell.family, cell.difficulty) for cell in study.cells}
     n = grid.instances * len(strata)
     rows = []
-    for axis, levels in grid.axes.items():
+    for axis in grid.axes:
         cells = [cell for cell in study.cells if cell.axis == axis]
+        levels = {cell.level for cell in cells}
         models = [m for m in study.models if any(unsupported(manifest, m, c) is None for c in cells)]
         if not cells or not models:
             continue
@@ -173,21 +174,24 @@ def _cost_lines(study: Study, projections: Sequence[Projection]) -> list[str]:
     return [
         *lines,
         f"  the expected cost {fits} the cap of {cap:.2f} USD (so far spent {spent.spent:.2f}, unknown or reserved "
-        f"{spent.unknown + spent.reserved:.2f}); no run goes over the cap: an episode starts only if its worst case fits",
+        f"{spent.unknown + spent.reserved:.2f}); no run goes over it: an episode starts only if its worst case fits",
         f"  disk: about {disk:.2f} GB of {manifest.budget.disk_gb:g} GB",
     ]
 
 
 def _power_lines(study: Study) -> list[str]:
-    rows = detectable(study)
+    def points(fraction: float, width: int) -> str:
+        return f"{100 * fraction:{width}.1f}"
+
     lines = [
         f"smallest detectable difference in points, 80% power at 5% (pass rate {BASE_RATE:g}, correlation of arms "
         f"{ARM_CORRELATION:g}, instance share of variance {INSTANCE_SHARE:g})",
-        f"  {'axis':12} {'one level, one model':>22} {'mean of levels, one model':>27} {'mean of levels, all models':>28}",
+        f"  {'axis':12} {'level, one model':>17} {'mean of levels, one model':>26} {'mean of levels, all models':>27}",
     ]
     lines += [
-        f"  {row.axis:12} {100 * row.one_model_one_level:22.1f} {100 * row.one_model:27.1f} {100 * row.all_models:28.1f}"
-        for row in rows
+        f"  {row.axis:12} {points(row.one_model_one_level, 17)} {points(row.one_model, 26)} "
+        f"{points(row.all_models, 27)}"
+        for row in detectable(study)
     ]
     return lines
 
@@ -198,6 +202,7 @@ def _cell_lines(manifest: Manifest, models: Sequence[str], cells: Sequence[Cell]
         number = sum(unsupported(manifest, model, cell) is None for model in models)
         kind = "baseline" if cell.axis == BASELINE_AXIS else f"sample {cell.sample}"
         lines.append(
-            f"  {cell.id}: {number} models x {manifest.grid.instances} instances x {runs_of(manifest, cell)} runs ({kind})"
+            f"  {cell.id}: {number} models x {manifest.grid.instances} instances x {runs_of(manifest, cell)} runs "
+            f"({kind})"
         )
     return lines

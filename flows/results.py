@@ -13,6 +13,8 @@ import pandera.pandas as pa
 
 SCHEMA_VERSION = 1
 
+INFRA_ERROR = "infra_error"
+
 OUTCOMES = (
     "completed",
     "step_cap",
@@ -21,7 +23,7 @@ OUTCOMES = (
     "refused",
     "malformed",
     "no_submission",
-    "infra_error",
+    INFRA_ERROR,
 )
 """How an episode ended. All but `infra_error` are scored as the verifier says."""
 
@@ -96,8 +98,10 @@ def _checks(name: str) -> list[pa.Check]:
         return [pa.Check.in_range(0, 1)]
     if name in ("run_seed", "attempts"):
         return [pa.Check.ge(1)]
-    if name in ("steps_used", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning", "cost_usd"):
+    if name in ("steps_used", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning", "trajectory_length"):
         return [pa.Check.ge(0)]
+    if name in ("cost_usd", "wall_clock_s"):
+        return [pa.Check.ge(0), pa.Check.lt(float("inf"))]
     return []
 
 
@@ -109,8 +113,16 @@ SCHEMA = pa.DataFrameSchema(
             error="passed is null exactly when infra_error",
         ),
         pa.Check(
-            lambda frame: (frame["outcome"] == "infra_error") == frame["infra_error"],
+            lambda frame: (frame["outcome"] == INFRA_ERROR) == frame["infra_error"],
             error="outcome is infra_error exactly when infra_error is set",
+        ),
+        pa.Check(
+            lambda frame: frame["partial_score"].isna() | ~frame["infra_error"],
+            error="an infra_error has no partial_score",
+        ),
+        pa.Check(
+            lambda frame: frame["failure_class"].isna() | ~frame["passed"].fillna(False),
+            error="a passed episode has no failure_class",
         ),
     ],
     unique=["benchmark", "episode_id"],
@@ -123,9 +135,11 @@ def results_frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Rows as a validated table, sorted by `SORT_KEY`.
 
     Raises:
-        pandera.errors.SchemaErrors: a row breaks the schema; the error lists each failing column and case.
+        pandera.errors.SchemaErrors: a value breaks the schema; the error lists each failing column and case.
+        KeyError: a row lacks a column.
+        ValueError, TypeError: a value does not fit the column's type.
     """
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = pd.DataFrame([[row[name] for name in COLUMNS] for row in rows], columns=list(COLUMNS))
     frame = frame.astype({name: column.dtype for name, column in COLUMNS.items()})
     frame = frame.sort_values(SORT_KEY, kind="stable", ignore_index=True)
     return SCHEMA.validate(frame, lazy=True)

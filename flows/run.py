@@ -1,15 +1,17 @@
-"""Stage 3: the episodes, a task per cell and per episode. Transcripts are the truth, Prefect's cache a shortcut to it."""
+"""Stage 3: the episodes, a task per cell and per episode. Transcripts are the truth, Prefect's cache is a shortcut."""
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 from prefect import Task, flow, task
 from prefect.cache_policies import CacheKeyFnPolicy
+from prefect.client.schemas.objects import State, TaskRun
 
 from flows.campaign import Campaign, EpisodeFailed, halt_error, summary_lines
 from flows.console import Console
-from flows.context import Options, Study
+from flows.context import Options, open_study
 from flows.episodes.runner import Job
 from flows.grid import Cell
 from flows.orchestration import labels
@@ -26,7 +28,7 @@ async def run(options: Options) -> dict[str, int]:
         RunHalted: the provider refuses every further call; what is left is listed.
         CellLocked: another process works on a cell.
     """
-    study, console = Study(options), Console()
+    study, console = open_study(options), Console()
     campaign = Campaign(study, console)
     work = [(model, cell, campaign.jobs(model, cell)) for model, cell in study.work]
     places = asyncio.Semaphore(study.manifest.execution.concurrent_cells)
@@ -42,7 +44,7 @@ async def run(options: Options) -> dict[str, int]:
             async with asyncio.TaskGroup() as group:
                 for model, cell, jobs in work:
                     group.create_task(in_turn(model, cell, jobs))
-    except* Exception as errors:
+    except* Exception as errors:  # noqa: BLE001 - whatever stopped a cell, the first is the one to report
         raise errors.exceptions[0] from None
     finally:
         await campaign.close()
@@ -72,14 +74,14 @@ def _cell_task(
         if campaign.stopped:
             return
         if per_episode:
-            await _episode_task(campaign, job, retries)(return_state=True)
+            with suppress(EpisodeFailed):  # recorded; a red episode under a green cell
+                await _episode_task(campaign, job, retries)()
         else:
             await campaign.attempt_repeatedly(job)
 
     identity = [CACHE_VERSION, study.store.identity(), model, cell.id]
     key = content_hash([*identity, [episode.episode_id for episode in study.episodes(model, cell)]])
     return task(
-        episodes,
         name="cell",
         task_run_name=f"{model} {cell.id}",
         tags=labels(model, cell.family, cell.axis),
@@ -87,7 +89,7 @@ def _cell_task(
         result_serializer="json",
         cache_policy=CacheKeyFnPolicy(cache_key_fn=lambda _context, _parameters: key),
         refresh_cache=bool(jobs),
-    )
+    )(episodes)
 
 
 def _episode_task(campaign: Campaign, job: Job, retries: int) -> Task[[], Coroutine[Any, Any, str]]:
@@ -95,20 +97,14 @@ def _episode_task(campaign: Campaign, job: Job, retries: int) -> Task[[], Corout
         summary = await campaign.attempt(job)
         return summary.outcome if summary else "not started"
 
-    def worth_another(_task: object, _run: object, state: object) -> bool:
-        return isinstance(getattr(state, "data", None), EpisodeFailed) or _holds_failure(state)
+    def worth_another(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+        return isinstance(getattr(state.data, "result", state.data), EpisodeFailed)
 
     return task(
-        episode,
         name="episode",
         task_run_name=f"{job.episode.cell.id} {job.instance.instance_id} run {job.episode.run_seed}",
         tags=labels(job.episode.model, job.episode.cell.family, job.episode.cell.axis),
         retries=retries,
         retry_condition_fn=worth_another,
         persist_result=False,
-    )
-
-
-def _holds_failure(state: object) -> bool:
-    data = getattr(state, "data", None)
-    return isinstance(getattr(data, "result", None), EpisodeFailed)
+    )(episode)

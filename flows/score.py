@@ -1,9 +1,12 @@
 """Stage 4: a verdict and a row for every finished episode, a task per cell with something new."""
 
+from collections.abc import Coroutine
+from typing import Any
+
 from prefect import Task, flow, task
 
 from flows.console import Console
-from flows.context import Options, Study
+from flows.context import Options, Study, open_study
 from flows.grid import Cell, Episode
 from flows.orchestration import labels
 from flows.results_file import write_results
@@ -13,16 +16,16 @@ from flows.scoring import grid_episodes, latest_rows, pending_episodes, results_
 @flow(name="score", flow_run_name="score")
 async def score(options: Options) -> int:
     """Score what is new, then write results.parquet anew. Returns how many rows were added to the journal."""
-    study, console = Study(options), Console()
+    study, console = open_study(options), Console()
     store = study.store
     with store.results_lock():
         pending = pending_episodes(study, store.journal_rows())
         total = sum(len(episodes) for _, episodes in pending)
         with console.progress("score", total, "episodes") as progress:
             for cell, episodes in pending:
-                _cell_task(study, cell, episodes)()
+                await _cell_task(study, cell, episodes)()
                 progress.advance(len(episodes))
-        whole = Study(options.model_copy(update={"model": None, "cell": None}))
+        whole = open_study(options.model_copy(update={"model": None, "cell": None}))
         rows = latest_rows(store.journal_rows(), grid_episodes(whole))
         frame = write_results(store.table, rows, results_metadata(whole))
     console.line(
@@ -31,14 +34,14 @@ async def score(options: Options) -> int:
     return total
 
 
-def _cell_task(study: Study, cell: Cell, episodes: list[Episode]) -> Task[[], int]:
-    def verdicts() -> int:
+def _cell_task(study: Study, cell: Cell, episodes: list[Episode]) -> Task[[], Coroutine[Any, Any, int]]:
+    async def verdicts() -> int:
         instances = study.instances(cell)
         rows = [row_for(instances[episode.instance_id], study.transcript(episode)) for episode in episodes]
         study.store.append_rows(rows)
         return len(rows)
 
     model = episodes[0].model
-    return task(
-        verdicts, name="verdicts", task_run_name=f"{model} {cell.id}", tags=labels(model, cell.family, cell.axis)
+    return task(name="verdicts", task_run_name=f"{model} {cell.id}", tags=labels(model, cell.family, cell.axis))(
+        verdicts
     )

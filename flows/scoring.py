@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -9,20 +10,35 @@ from typing import Any
 
 from flows.context import Study
 from flows.episodes.transcript import read_transcript
-from flows.errors import StoreError
+from flows.errors import StoreError, StudyError
 from flows.grid import Cell, Episode, runs_of, unsupported
-from flows.results import COLUMNS
+from flows.results import COLUMNS, INFRA_ERROR
+from flows.store import REBUILD_JOURNAL, Store, storage
 from tasks_env import FinalState, Instance, ToolCall, Verdict, verify
 
 BENCHMARK = "stability"
 VERIFIER_ERROR = "verifier_error"
+TRANSCRIPT = "transcript"
+"""Key of a journal row beside the columns: SHA-256 of the transcript that was judged."""
+
+
+def whole_transcript(path: Path) -> list[dict[str, Any]]:
+    """The events of a finished transcript, from its beginning to its end.
+
+    Raises:
+        StoreError: it cannot be read or is not whole.
+    """
+    events = read_transcript(path)
+    if not events or events[0].get("event") != "episode" or events[-1].get("event") != "end":
+        raise StoreError(path, "is marked complete but has no beginning or no end; delete it and its marker, run again")
+    return events
 
 
 def judge(instance: Instance, events: Sequence[dict[str, Any]]) -> Verdict:
-    """The verifier's word on a transcript: from its carried-out calls and final state, nothing else.
+    """The verifier's word on a whole transcript: from its carried-out calls and final state, nothing else.
 
     Raises:
-        StoreError: the transcript has no end.
+        Exception: whatever breaks in the verifier.
     """
     end = events[-1]
     calls = tuple(ToolCall.model_validate(call) for call in end["calls"])
@@ -30,48 +46,68 @@ def judge(instance: Instance, events: Sequence[dict[str, Any]]) -> Verdict:
 
 
 def row_for(instance: Instance, path: Path) -> dict[str, Any]:
-    """One results row for a finished transcript. A verifier that breaks gives an infra_error row, once.
+    """The journal's row for a finished transcript: every column, and the transcript's own hash under `TRANSCRIPT`.
+
+    A verifier that breaks gives an infra_error row with the failure class `verifier_error:<exception>`.
 
     Raises:
-        StoreError: the transcript cannot be read or is not whole.
+        StoreError: the transcript cannot be read, is not whole, was edited, or lacks what a column needs.
     """
-    events = read_transcript(path)
-    if not events or events[0]["event"] != "episode" or events[-1]["event"] != "end":
-        raise StoreError(path, "is marked complete but has no beginning or no end; delete it and its marker, run again")
+    digest = _unedited(path)
+    events = whole_transcript(path)
     head, end = events[0], events[-1]
-    outcome, failure, passed, partial = end["outcome"], end["kind"], None, None
-    if outcome != "infra_error":
-        try:
-            verdict = judge(instance, events)
-        except Exception as error:  # noqa: BLE001 - one broken verdict is one row, whatever broke
-            outcome, failure = "infra_error", f"{VERIFIER_ERROR}:{type(error).__name__}"
-        else:
-            passed, partial = verdict.passed, verdict.partial_score
-            failure = None if passed else ("wrong_answer" if outcome == "completed" else outcome)
-    return {
-        "benchmark": BENCHMARK,
-        **{name: head[name] for name in COLUMNS if name in head},
-        "passed": passed,
-        "partial_score": partial,
-        "steps_used": end["steps"],
-        "outcome": outcome,
-        "failure_class": failure,
-        "infra_error": outcome == "infra_error",
-        "attempts": head["attempt"],
-        **{name: end[name] for name in COLUMNS if name in end and name not in ("outcome",)},
-    }
+    try:
+        outcome, failure, passed, partial = end["outcome"], end["kind"], None, None
+        if outcome != INFRA_ERROR:
+            try:
+                verdict = judge(instance, events)
+            except Exception as error:  # noqa: BLE001 - one broken verdict is one row, whatever broke
+                outcome, failure = INFRA_ERROR, f"{VERIFIER_ERROR}:{type(error).__name__}"
+            else:
+                passed, partial = verdict.passed, verdict.partial_score
+                failure = None if passed else ("wrong_answer" if outcome == "completed" else outcome)
+        decided = {
+            "benchmark": BENCHMARK,
+            "passed": passed,
+            "partial_score": partial,
+            "steps_used": end["steps"],
+            "outcome": outcome,
+            "failure_class": failure,
+            "infra_error": outcome == INFRA_ERROR,
+            "attempts": head["attempt"],
+        }
+        recorded = {**head, **end, **decided}
+        row = {name: recorded[name] for name in COLUMNS}
+    except KeyError as error:
+        raise StoreError(
+            path, f"lacks {error}: another version wrote it; move it and its marker away, run again"
+        ) from None
+    return {**row, TRANSCRIPT: digest}
+
+
+def _unedited(path: Path) -> str:
+    """The transcript's SHA-256, which its marker vouches for."""
+    marker = Store.marker(path)
+    if marker is None:
+        raise StoreError(path, "is not finished; run the stage `run` again")
+    with storage(path):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != marker["sha256"]:
+        raise StoreError(
+            path,
+            "was edited after it was finished (its hash does not match its marker); restore it, or delete both and "
+            "run again",
+        )
+    return digest
 
 
 def pending_episodes(study: Study, rows: Iterable[dict[str, Any]]) -> list[tuple[Cell, list[Episode]]]:
-    """Finished episodes of the chosen cells whose latest attempt has no final row, by (model, cell).
+    """Finished episodes of the chosen cells whose transcript has no final row, by (model, cell).
 
-    A row that says verifier_error is not final: such an episode is scored again, never run again.
+    A row that says verifier_error is not final: such an episode is scored again, never run again. A transcript is
+    known by its hash: one that was deleted and run again is another one, also where it counts as the same attempt.
     """
-    scored = {
-        (row["episode_id"], row["attempts"])
-        for row in rows
-        if not (row["failure_class"] or "").startswith(VERIFIER_ERROR)
-    }
+    scored = {row.get(TRANSCRIPT) for row in rows if not (row.get("failure_class") or "").startswith(VERIFIER_ERROR)}
     pending = []
     for model, cell in study.work:
         if not study.has_variants(cell):
@@ -79,7 +115,7 @@ def pending_episodes(study: Study, rows: Iterable[dict[str, Any]]) -> list[tuple
         episodes = []
         for episode in study.episodes(model, cell):
             marker = study.store.marker(study.transcript(episode))
-            if marker is not None and (episode.episode_id, marker["attempt"]) not in scored:
+            if marker is not None and marker["sha256"] not in scored:
                 episodes.append(episode)
         if episodes:
             pending.append((cell, episodes))
@@ -129,13 +165,25 @@ def results_metadata(study: Study) -> dict[str, Any]:
 
 
 def latest_rows(rows: Iterable[dict[str, Any]], episode_ids: Iterable[str]) -> list[dict[str, Any]]:
-    """The newest row of each of the given episodes, columns in order, times as times."""
+    """The newest row of each of the given episodes, columns in order, times as times.
+
+    Args:
+        rows: Of the journal, in the order of writing.
+
+    Raises:
+        StudyError: a row lacks a column.
+    """
     wanted = set(episode_ids)
     newest: dict[str, dict[str, Any]] = {}
     for row in rows:
-        if row["episode_id"] in wanted:
+        if row.get("episode_id") in wanted:
             newest[row["episode_id"]] = row
-    return [
-        {**{name: row[name] for name in COLUMNS}, "started_at": datetime.fromisoformat(row["started_at"])}
-        for row in newest.values()
-    ]
+    try:
+        return [
+            {**{name: row[name] for name in COLUMNS}, "started_at": datetime.fromisoformat(row["started_at"])}
+            for row in newest.values()
+        ]
+    except KeyError as error:
+        raise StudyError(
+            f"results/scores.jsonl: a row lacks {error}: another version wrote it; {REBUILD_JOURNAL}"
+        ) from None

@@ -39,8 +39,22 @@ def materialize_instances(store: Store, manifest: Manifest, key: InstanceSetKey)
         raise StudyError(
             f"generating family {key.family!r}, difficulty {key.difficulty!r}, sample {key.sample!r} failed: {error}"
         ) from error
+    _refuse_repeats(key, instances)
     store.write_set(folder, INSTANCES, [instance.model_dump(mode="json") for instance in instances])
     return True
+
+
+def _refuse_repeats(key: InstanceSetKey, instances: Sequence[Instance]) -> None:
+    """Two seeds may lead to one task where a difficulty leaves little room; its episodes would be one episode."""
+    first: dict[str, int] = {}
+    for number, instance in enumerate(instances, start=1):
+        if instance.instance_id in first:
+            raise StudyError(
+                f"generating family {key.family!r}, difficulty {key.difficulty!r}, sample {key.sample!r} failed: "
+                f"instances {first[instance.instance_id]} and {number} of {key.count} are the same task; "
+                "make the difficulty's parameters larger or lower grid.instances"
+            )
+        first[instance.instance_id] = number
 
 
 def load_instances(store: Store, key: InstanceSetKey) -> list[Instance]:

@@ -22,6 +22,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,7 @@ from flows.errors import CellLocked, StoreError
 from tasks_env.canonical import canonical_json
 
 MARKER = "_COMPLETE"
+REBUILD_JOURNAL = "delete the file and score again, every row is made anew from its transcript"
 
 
 @contextmanager
@@ -106,7 +108,8 @@ class Store:
         """Write a set once and for all: in a folder beside it, marked, then moved into place.
 
         Raises:
-            StoreError: the disk refuses; nothing is left marked complete.
+            StoreError: the disk refuses, and nothing is left marked complete; or the set is there already with
+                other bytes.
         """
         with storage(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -134,8 +137,8 @@ class Store:
         """
         if not self.has_set(folder):
             raise StoreError(folder, "this set does not exist or was not finished; run the stage that writes it")
+        marker = _read_marker(folder / MARKER, "sha256")
         with storage(folder):
-            marker = json.loads((folder / MARKER).read_bytes())
             data = (folder / file_name).read_bytes()
         if hashlib.sha256(data).hexdigest() != marker["sha256"]:
             raise StoreError(
@@ -155,17 +158,20 @@ class Store:
         """Path of an episode's (latest) transcript."""
         return self.episodes(model, cell_id) / f"{episode_id}.jsonl"
 
-    def marker(self, transcript: Path) -> dict[str, Any] | None:
-        """What the marker says of a finished transcript; null if the attempt was interrupted or never began."""
-        path = transcript.with_suffix(f".{MARKER}")
-        with storage(path):
-            try:
-                content: dict[str, Any] = json.loads(path.read_bytes())
-            except FileNotFoundError:
-                return None
-        return content if transcript.is_file() else None
+    @staticmethod
+    def marker(transcript: Path) -> dict[str, Any] | None:
+        """What the marker says of a finished transcript; null if the attempt was interrupted or never began.
 
-    def earlier_attempts(self, transcript: Path) -> int:
+        Raises:
+            StoreError: the marker is there but damaged.
+        """
+        path = transcript.with_suffix(f".{MARKER}")
+        if not path.exists() or not transcript.is_file():
+            return None
+        return _read_marker(path, "sha256", "outcome", "attempt")
+
+    @staticmethod
+    def earlier_attempts(transcript: Path) -> int:
         """How many finished attempts were set aside."""
         return len(list(transcript.parent.glob(f"{transcript.stem}.attempt-*.jsonl")))
 
@@ -201,14 +207,21 @@ class Store:
             yield
 
     def journal_rows(self) -> list[dict[str, Any]]:
-        """The journal's rows in the order of writing; a torn last line is an interrupted row and is left out."""
+        """The journal's rows in the order of writing; a torn last line is an interrupted row and is left out.
+
+        Raises:
+            StoreError: a whole line is not a JSON object.
+        """
         with storage(self.journal):
             try:
                 data = self.journal.read_bytes()
             except FileNotFoundError:
                 return []
         whole, _, _ = data.rpartition(b"\n")
-        return [json.loads(line) for line in whole.splitlines()]
+        return [
+            _json_object(line, self.journal, f"line {number} is not a row; {REBUILD_JOURNAL}")
+            for number, line in enumerate(whole.splitlines(), start=1)
+        ]
 
     def append_rows(self, rows: Sequence[dict[str, Any]]) -> None:
         """Append rows to the journal, flushed; a torn line of an earlier crash is cut off first."""
@@ -221,7 +234,7 @@ class Store:
             for folder, _, names in os.walk(top):
                 for name in names:
                     try:
-                        total += os.lstat(os.path.join(folder, name)).st_size
+                        total += Path(folder, name).lstat().st_size
                     except FileNotFoundError:
                         continue
         return total
@@ -229,22 +242,24 @@ class Store:
 
 @contextmanager
 def exclusive(path: Path, what: str) -> Iterator[None]:
-    """A lock file held by this process. It dies with the process, so a kill leaves nothing to clean up."""
+    """A lock file held by this process. It dies with the process, so a kill leaves nothing to clean up.
+
+    Raises:
+        CellLocked: another process holds it; names `what` and its pid.
+        StoreError: the lock file cannot be written.
+    """
     with storage(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
-    try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise CellLocked(what, file.read().strip() or "unknown") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        file = path.open("ab+", buffering=0)
+    with file:
+        with storage(path):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise CellLocked(what, _holder(file)) from None
+            file.truncate(0)
+            file.write(str(os.getpid()).encode("ascii"))
         yield
-    finally:
-        file.close()
 
 
 def append_lines(path: Path, lines: Sequence[str]) -> None:
@@ -276,6 +291,17 @@ def cut_torn_tail(file: IO[bytes]) -> None:
         file.truncate(position)
 
 
+def _holder(file: IO[bytes]) -> str:
+    """The pid in a lock file. Its holder writes it right after it has locked, so it may take a moment to appear."""
+    for _ in range(20):
+        file.seek(0)
+        text = file.read().decode("ascii", "replace").strip()
+        if text:
+            return text
+        time.sleep(0.01)
+    return "unknown"
+
+
 def _move_unless_there(temporary: Path, folder: Path) -> None:
     """Put a finished set in place; another process may have finished the same bytes first."""
     try:
@@ -283,7 +309,32 @@ def _move_unless_there(temporary: Path, folder: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not (folder / MARKER).is_file():
             raise
+        if (folder / MARKER).read_bytes() != (temporary / MARKER).read_bytes():
+            raise StoreError(
+                folder,
+                "exists with other content than was now made from the same seeds; sets are immutable: move it away",
+            ) from None
         shutil.rmtree(temporary)
+
+
+def _read_marker(path: Path, *keys: str) -> dict[str, Any]:
+    advice = "it was cut off or edited; delete it, and what it vouches for is made anew"
+    with storage(path):
+        content = _json_object(path.read_bytes(), path, f"this marker is not a JSON object: {advice}")
+    missing = [key for key in keys if key not in content]
+    if missing:
+        raise StoreError(path, f"this marker lacks {', '.join(missing)}: {advice}")
+    return content
+
+
+def _json_object(data: bytes, path: Path, problem: str) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise StoreError(path, problem)
+    return content
 
 
 def _write_flushed(path: Path, data: bytes) -> None:

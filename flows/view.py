@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from flows.context import Study
-from flows.episodes.transcript import read_transcript
 from flows.errors import ConfigurationError, StudyError
 from flows.grid import Episode
-from flows.scoring import judge
-from tasks_env import Instance, Verdict
+from flows.results import INFRA_ERROR
+from flows.scoring import judge, whole_transcript
+from tasks_env import Instance
 from tasks_env.canonical import canonical_json
 
 LISTED = 40
@@ -19,7 +19,9 @@ SHOWN_CHARS = 4000
 
 
 def view_text(study: Study, wanted: str | None) -> str:
-    """The transcript of the episode whose id begins with `wanted`; the first one in a smoke tree without an id.
+    """The transcript of the episode whose id begins with `wanted`; without it a list of finished episodes.
+
+    In the smoke profile the first finished episode is shown instead of the list.
 
     Raises:
         ConfigurationError: no such episode, or several.
@@ -41,7 +43,7 @@ def view_text(study: Study, wanted: str | None) -> str:
     episode = chosen[0]
     path = study.transcript(episode)
     instance = study.instances(episode.cell)[episode.instance_id]
-    return episode_markdown(read_transcript(path), instance, path)
+    return episode_markdown(whole_transcript(path), instance, path)
 
 
 def _finished(study: Study) -> Iterator[Episode]:
@@ -72,7 +74,8 @@ def episode_markdown(events: Sequence[dict[str, Any]], instance: Instance, path:
         f"# Episode {head['episode_id']}",
         "",
         f"- model: {head['model']} ({head['adapter_version']})",
-        f"- cell: {head['cell_id']}, instance {head['instance_id']}, run seed {head['run_seed']}, attempt {head['attempt']}",
+        f"- cell: {head['cell_id']}, instance {head['instance_id']}",
+        f"- run seed {head['run_seed']}, attempt {head['attempt']}",
         f"- temperature: {head['temperature']}, started {head['started_at']}, {end['wall_clock_s']:.2f} s",
         f"- file: {path.name}",
     ]
@@ -85,17 +88,21 @@ def episode_markdown(events: Sequence[dict[str, Any]], instance: Instance, path:
         f"- outcome: **{end['outcome']}**" + (f" ({end['kind']})" if end["kind"] else ""),
     ]
     if end["detail"]:
-        lines.append(f"- detail: {_inline(end['detail'])}")
+        lines.append(f"- detail: {_code(end['detail'])}")
     lines.append(
         f"- {end['steps']} steps, tokens in {end['tokens_in']}, out {end['tokens_out']}, cost {end['cost_usd']} USD"
     )
     lines += ["", "Final state:", "", *_block(canonical_json(end["final_state"]["data"]), "json")]
-    return "\n".join(lines + _verdict_lines(None if end["outcome"] == "infra_error" else judge(instance, events)))
+    return "\n".join(lines + _verdict_lines(instance, events))
 
 
-def _verdict_lines(verdict: Verdict | None) -> list[str]:
-    if verdict is None:
+def _verdict_lines(instance: Instance, events: Sequence[dict[str, Any]]) -> list[str]:
+    if events[-1]["outcome"] == INFRA_ERROR:
         return ["", "## Verdict", "", "none: an infra_error belongs to no pass rate"]
+    try:
+        verdict = judge(instance, events)
+    except Exception as error:  # noqa: BLE001 - the page is for finding out why a verdict broke
+        return ["", "## Verdict", "", f"none: the verifier failed: {_code(f'{type(error).__name__}: {error}')}"]
     lines = [
         "",
         f"## Verdict: {'passed' if verdict.passed else 'failed'}, partial score {verdict.partial_score:.3f}",
@@ -103,7 +110,7 @@ def _verdict_lines(verdict: Verdict | None) -> list[str]:
     ]
     return lines + [
         f"- [{'x' if condition.holds else ' '}] {condition.name}"
-        + (f": {_inline(condition.detail)}" if condition.detail else "")
+        + (f": {_code(condition.detail)}" if condition.detail else "")
         for condition in verdict.conditions
     ]
 
@@ -131,7 +138,7 @@ def _example(message: dict[str, Any]) -> list[str]:
         return [
             line
             for call in message["calls"]
-            for line in ("", f"(example) call `{call['name']}`", "", *_block(call["raw_arguments"], "json"))
+            for line in ("", f"(example) call {_code(call['name'])}", "", *_block(call["raw_arguments"], "json"))
         ]
     return [line for answer in message["answers"] for line in ("", "(example) result", "", *_block(answer["content"]))]
 
@@ -143,9 +150,9 @@ def _answer(event: dict[str, Any]) -> list[str]:
     if event["text"]:
         lines += ["", *_block(event["text"])]
     for call in event["calls"]:
-        lines += ["", f"call `{call['name']}`", "", *_block(call["raw_arguments"], "json")]
+        lines += ["", f"call {_code(call['name'])}", "", *_block(call["raw_arguments"], "json")]
         if call["problem"]:
-            lines += ["", f"problem: {_inline(call['problem'])}"]
+            lines += ["", f"problem: {_code(call['problem'])}"]
     return lines
 
 
@@ -153,12 +160,12 @@ def _attempt(event: dict[str, Any]) -> list[str]:
     if event["error"] is None:
         return []
     wait = "no further attempt" if event["wait_s"] is None else f"next attempt after {event['wait_s']:.1f} s"
-    return ["", f"attempt {event['attempt']} failed: {event['error']}: {_inline(event['detail'])} ({wait})"]
+    return ["", f"attempt {event['attempt']} failed: {event['error']}: {_code(event['detail'])} ({wait})"]
 
 
 def _result(event: dict[str, Any]) -> list[str]:
     label = "error" if event["is_error"] else "result"
-    return ["", f"{label} of `{event['name']}`", "", *_block(event["content"])]
+    return ["", f"{label} of {_code(event['name'])}", "", *_block(event["content"])]
 
 
 _EVENTS = {
@@ -180,7 +187,18 @@ def _block(text: str, language: str = "") -> list[str]:
 
 
 def _inline(text: str) -> str:
+    """On one line, for texts of this project."""
     return _escaped(" ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    """A code span on one line that the text cannot break out of: for what a model or a server wrote."""
+    shown = _inline(text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…")
+    fence = "`"
+    while fence in shown:
+        fence += "`"
+    padding = " " if not shown or "`" in (shown[0], shown[-1]) else ""
+    return f"{fence}{padding}{shown}{padding}{fence}"
 
 
 def _escaped(text: str) -> str:

@@ -12,12 +12,17 @@ from flows.episodes.pacing import Pace, Sleep
 from flows.episodes.pricing import call_bound, price
 from flows.episodes.transcript import TranscriptWriter
 from flows.manifest import Pricing, Retry, Scaffold
-from flows.models.adapter import Adapter, ModelCallError, TransientError
+from flows.models.adapter import Adapter, MalformedOutput, ModelCallError, TransientError
 from flows.models.messages import Completion, Message, Usage
 from tasks_env.types import ToolSpec
 
-POSSIBLY_BILLED = frozenset({"timeout", "connection_lost", "bad_answer"})
-"""Kinds of transient failure after which the provider may have worked, and charged, all the same."""
+POSSIBLY_BILLED = frozenset(
+    {"timeout", "connection_lost", "bad_answer", "error_in_answer", "http_502", "http_504", "http_524"}
+)
+"""Kinds of failure after which the model may have worked, and the provider charged, all the same.
+
+A request that reached the server and whose answer was lost, broken, or given up on by a gateway. Not among them:
+`connection` (nothing was sent) and what a server refuses by itself (4xx, 500, 503, 529)."""
 
 
 @dataclass
@@ -28,20 +33,44 @@ class Spending:
     spent_usd: float = 0.0
     unknown_usd: float = 0.0
     """Upper bound of the calls whose usage nobody said."""
+    unknown_calls: int = 0
+    """How many those are: where calls are free, their bound is no sign of them."""
     http_attempts: int = 0
 
     @property
     def known(self) -> bool:
-        """Whether every billed call said its usage."""
-        return self.unknown_usd == 0
+        """Whether every call that may be billed said its usage."""
+        return self.unknown_calls == 0
 
-    def total(self, name: str) -> int:
-        """Sum of one field of `Usage`."""
-        return sum(getattr(usage, name) for usage in self.usages)
+    def total(self, name: str) -> int | None:
+        """Sum of one field of `Usage`; null if not every usage is known."""
+        return sum(getattr(usage, name) for usage in self.usages) if self.known else None
+
+    def book(self, usage: Usage, usd: float) -> None:
+        """Add an answer with its price."""
+        self.usages.append(usage)
+        self.spent_usd += usd
+
+    def book_unknown(self, usd: float) -> None:
+        """Add a call that cost at most `usd`."""
+        self.unknown_calls += 1
+        self.unknown_usd += usd
 
 
 class BudgetSpent(ModelCallError):
     """Another attempt at a call that may have been billed does not fit under the cap."""
+
+
+class AdapterCrash(ModelCallError):
+    """An adapter broke where it should have classified: a defect of this package, not the agent's failure."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__("adapter_exception", f"{type(error).__name__}: {error}"[:500])
+
+
+def possibly_billed(error: ModelCallError) -> bool:
+    """Whether the model may have worked before the failure: always where its own output broke the server."""
+    return isinstance(error, MalformedOutput | AdapterCrash) or error.kind in POSSIBLY_BILLED
 
 
 class ModelCaller:
@@ -49,15 +78,18 @@ class ModelCaller:
 
     Args:
         adapter: Makes single attempts.
+        spending: Where every attempt is booked.
         retry: The manifest's policy.
         pace: The model's rate limits.
         extend: Reserves more money; returns whether it fits under the cap.
         rng: Jitter of the waits.
+        sleep: Replaced in tests.
     """
 
     def __init__(
         self,
         adapter: Adapter,
+        spending: Spending,
         *,
         pricing: Pricing,
         scaffold: Scaffold,
@@ -68,8 +100,8 @@ class ModelCaller:
         rng: random.Random,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self.spending = Spending()
         self._adapter = adapter
+        self._spending = spending
         self._pricing = pricing
         self._bound = call_bound(pricing, scaffold)
         self._retry = retry
@@ -94,43 +126,64 @@ class ModelCaller:
         """
         expected_tokens = request_bytes // 4
         for attempt in range(1, self._retry.http_attempts + 1):
+            self._transcript.flush()
             await self._pace.before_request(expected_tokens)
-            self.spending.http_attempts += 1
             started = time.monotonic()
             try:
-                completion = await self._adapter.complete(messages, tools, temperature)
+                completion = await self._attempt(messages, tools, temperature)
             except ModelCallError as error:
-                wait = self._wait(error, attempt)
-                self._transcript.record(
-                    "attempt",
-                    step=step,
-                    attempt=attempt,
-                    latency_s=round(time.monotonic() - started, 6),
-                    error=error.kind,
-                    status=error.status,
-                    detail=error.detail,
-                    wait_s=wait,
-                )
-                if error.kind in POSSIBLY_BILLED:
-                    self.spending.unknown_usd += self._bound
-                if wait is None:
-                    raise
-                if error.kind in POSSIBLY_BILLED and not self._extend(self._bound):
-                    raise BudgetSpent("budget", "the cap leaves no room to repeat the call") from error
-                await self._sleep(wait)
-                continue
-            self._book(step, attempt, time.monotonic() - started, completion, expected_tokens)
-            return completion
+                await self._recover(error, step, attempt, time.monotonic() - started)
+            else:
+                self._book(completion, step, attempt, time.monotonic() - started, expected_tokens)
+                return completion
         raise AssertionError("the last attempt returns or raises")
 
-    def _book(self, step: int, attempt: int, latency: float, completion: Completion, expected_tokens: int) -> None:
+    async def _attempt(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
+    ) -> Completion:
+        self._spending.http_attempts += 1
+        try:
+            return await self._adapter.complete(messages, tools, temperature)
+        except ModelCallError:
+            raise
+        except Exception as error:
+            raise AdapterCrash(error) from error
+        except BaseException:
+            # Cancelled in flight: the provider may charge for an answer that nobody will read.
+            self._spending.book_unknown(self._bound)
+            raise
+
+    async def _recover(self, error: ModelCallError, step: int, attempt: int, latency: float) -> None:
+        """Book and log a failed attempt and wait for the next one. Raises `error` if there is none."""
+        wait = self._wait(error, attempt)
+        billed = possibly_billed(error)
+        self._transcript.record(
+            "attempt",
+            step=step,
+            attempt=attempt,
+            latency_s=round(latency, 6),
+            error=error.kind,
+            status=error.status,
+            detail=error.detail,
+            raw=error.raw,
+            wait_s=wait,
+            cost_usd=None if billed else 0.0,
+        )
+        if billed:
+            self._spending.book_unknown(self._bound)
+        if wait is None:
+            raise error
+        if billed and not self._extend(self._bound):
+            raise BudgetSpent("budget", f"after {error.kind}, the cap leaves no room to repeat the call") from error
+        await self._sleep(wait)
+
+    def _book(self, completion: Completion, step: int, attempt: int, latency: float, expected_tokens: int) -> None:
         usage = completion.usage
         cost = None if usage is None else price(usage, self._pricing)
         if usage is None or cost is None:
-            self.spending.unknown_usd += self._bound
+            self._spending.book_unknown(self._bound)
         else:
-            self.spending.usages.append(usage)
-            self.spending.spent_usd += cost
+            self._spending.book(usage, cost)
         self._pace.after_request(expected_tokens, usage.input_total + usage.output_total if usage else None)
         self._transcript.record(
             "attempt", step=step, attempt=attempt, latency_s=round(latency, 6), error=None, cost_usd=cost

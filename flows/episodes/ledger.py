@@ -5,9 +5,11 @@ An append-only JSONL file, changed only under its lock:
     {"op": "reserve", "id", "usd", "model", "cell", "episode", "attempt", "pid", "at"}
     {"op": "extend",  "id", "usd"}
     {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_out"}
+    {"op": "release", "id", "usd", "pid", "at"}
 
 A reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
-spent, so it stays booked. `unknown_usd` is the part of a settled episode whose usage the provider did not say.
+spent, so it stays booked until somebody who knows better releases it. `unknown_usd` is the part of a settled episode
+whose usage the provider did not say; it stays booked for good.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ class Totals:
         """USD that are spent or may be: what counts against the cap."""
         return self.spent + self.unknown + self.reserved
 
-    def abandoned(self) -> float:
-        """USD reserved by processes that no longer run."""
-        return sum(usd for key, usd in self.open.items() if not _alive(self.owners[key]))
+    def abandoned(self) -> dict[str, float]:
+        """Reservations of processes that no longer run on this machine: id → USD."""
+        return {key: usd for key, usd in self.open.items() if not _alive(self.owners[key])}
 
     def apply(self, entry: dict[str, Any]) -> None:
         """Add one line of the ledger."""
@@ -64,6 +66,8 @@ class Totals:
             self.models[key] = entry["model"]
         elif entry["op"] == "extend":
             self.open[key] += entry["usd"]
+        elif entry["op"] == "release":
+            del self.open[key]
         else:
             self.open.pop(key)
             self.spent += entry["spent_usd"]
@@ -74,8 +78,9 @@ class Totals:
 class Ledger:
     """The ledger at `path` with its cap.
 
-    Every operation locks the file, reads what others appended since, and appends at most one line, so that
-    spent + reserved never exceeds the cap in any interleaving of processes.
+    Every operation locks the file, reads what others appended since, and appends whole lines. Nothing is reserved
+    that does not fit, and a settlement books at most what was reserved; so what counts against the cap never exceeds
+    it in any interleaving of processes. Every operation raises `StoreError` where the disk refuses.
     """
 
     def __init__(self, path: Path, cap_usd: float) -> None:
@@ -104,7 +109,7 @@ class Ledger:
                 "episode": episode,
                 "attempt": attempt,
                 "pid": os.getpid(),
-                "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "at": _now(),
             },
         )
 
@@ -122,6 +127,7 @@ class Ledger:
         tokens_out: int | None,
     ) -> None:
         """Book what an attempt took and free the rest of its reservation."""
+        # Not flushed to the disk: after a power cut the reservation would still be there, which is the safe side.
         with self._locked() as file:
             self._catch_up(file)
             self._append(
@@ -134,7 +140,21 @@ class Ledger:
                     "tokens_in": tokens_in,
                     "tokens_out": tokens_out,
                 },
+                durable=False,
             )
+
+    def release_abandoned(self) -> dict[str, float]:
+        """Free the reservations of dead processes, each with a line for the record. Returns id → USD.
+
+        Only for somebody who has looked at the provider's bill, while no other machine works on this root.
+        """
+        with self._locked() as file:
+            self._catch_up(file)
+            abandoned = self._totals.abandoned()
+            for key, usd in abandoned.items():
+                entry = {"op": "release", "id": key, "usd": usd, "pid": os.getpid(), "at": _now()}
+                self._append(file, entry)
+        return abandoned
 
     def _append_if_it_fits(self, usd: float, entry: dict[str, Any]) -> str | None:
         with self._locked() as file:
@@ -159,12 +179,17 @@ class Ledger:
             self._totals.apply(json.loads(line))
         self._read_to = file.tell()
 
-    def _append(self, file: IO[bytes], entry: dict[str, Any]) -> None:
+    def _append(self, file: IO[bytes], entry: dict[str, Any], *, durable: bool = True) -> None:
         file.write(canonical_json(entry).encode("ascii") + b"\n")
         file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            os.fsync(file.fileno())
         self._totals.apply(entry)
         self._read_to = file.tell()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def _alive(pid: int) -> bool:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from flows.episodes.calling import ModelCaller, Spending
 from flows.episodes.ledger import Ledger
 from flows.episodes.opening import opening_messages
-from flows.episodes.pacing import Pace
-from flows.episodes.pricing import call_bound, episode_bound
+from flows.episodes.pacing import Pace, Sleep
+from flows.episodes.pricing import episode_bound
 from flows.episodes.scaffold import Conversation, Ending, ToolCrash
 from flows.episodes.transcript import TRANSCRIPT_VERSION, TranscriptWriter
 from flows.errors import RunHalted
@@ -21,7 +22,7 @@ from flows.manifest import SCAFFOLD_VERSION, Manifest
 from flows.models.adapter import AccessDenied, Adapter, ModelCallError
 from flows.provenance import Provenance
 from flows.store import Store
-from tasks_env import Instance, Session, Variant
+from tasks_env import FinalState, Instance, Session, Variant
 from tasks_env.canonical import content_hash
 from tasks_env.seeding import derive
 
@@ -56,6 +57,9 @@ class CapReached(Exception):
 
 OpenAdapter = Callable[[Job], Adapter]
 
+UNREADABLE = FinalState(submitted=False, data={})
+"""Recorded where a broken world cannot even be read; the episode is an infra_error and is never judged."""
+
 
 class Runner:
     """Runs episodes of one study.
@@ -63,6 +67,8 @@ class Runner:
     Args:
         open_adapter: An adapter for a job, built per episode.
         paces: Rate limits by model.
+        stopped: Whether no further episode may start; asked right before each would.
+        sleep: How retries wait; replaced in tests.
     """
 
     def __init__(
@@ -73,6 +79,8 @@ class Runner:
         provenance: Provenance,
         open_adapter: OpenAdapter,
         paces: dict[str, Pace],
+        stopped: Callable[[], bool],
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._store = store
         self._manifest = manifest
@@ -80,37 +88,53 @@ class Runner:
         self._provenance = provenance
         self._open_adapter = open_adapter
         self._paces = paces
+        self._stopped = stopped
+        self._sleep = sleep
         self._in_flight = 0
-        self._settled = asyncio.Condition()
+        self._settled = asyncio.Event()
 
-    async def run(self, job: Job) -> Summary:
-        """One attempt at one episode, its transcript marked complete at the end.
+    async def run(self, job: Job) -> Summary | None:
+        """One attempt at one episode, its transcript marked complete at the end; null if the run was stopped before.
 
         Raises:
             CapReached: not started, for want of money.
             RunHalted: the provider refuses every further call; nothing is marked.
             StoreError: the disk refuses; nothing is marked.
+            flows.errors.ConfigurationError: the model's key or address is missing.
         """
         episode = job.episode
         path = self._store.transcript(episode.model, episode.cell.id, episode.episode_id)
         async with self._paces[episode.model].episodes:
             attempt = self._store.earlier_attempts(path) + (1 if self._store.marker(path) is None else 2)
             reservation = await self._reserve(job, attempt)
+            if reservation is None:
+                return None
             self._in_flight += 1
+            spending = Spending()
             try:
-                self._store.set_aside(path)
-                ending, spending = await self._attempt(job, attempt, reservation)
+                ending, digest = await self._attempt(job, attempt, path, reservation, spending)
             finally:
                 self._in_flight -= 1
-                async with self._settled:
-                    self._settled.notify_all()
+                try:
+                    self._settle(reservation, spending)
+                finally:
+                    self._settled.set()
+                    self._settled = asyncio.Event()
+        marker = {
+            "sha256": digest,
+            "outcome": ending.outcome,
+            "kind": ending.kind,
+            "attempt": attempt,
+            "spent_usd": spending.spent_usd,
+        }
+        await asyncio.to_thread(self._store.mark_complete, path, marker)
         return Summary(episode.episode_id, ending.outcome, ending.kind, spending.spent_usd)
 
-    async def _reserve(self, job: Job, attempt: int) -> str:
+    async def _reserve(self, job: Job, attempt: int) -> str | None:
+        """Hold the attempt's upper bound, waiting for what others settle; null if the run was stopped before."""
         episode = job.episode
-        entry = self._manifest.models[episode.model]
-        bound = episode_bound(entry.pricing, self._manifest.scaffold)
-        while True:
+        bound = episode_bound(self._manifest.models[episode.model].pricing, self._manifest.scaffold)
+        while not self._stopped():
             reservation = self._ledger.reserve(
                 bound,
                 model=episode.model,
@@ -122,55 +146,42 @@ class Runner:
                 return reservation
             if self._in_flight == 0:
                 raise CapReached(episode.episode_id)
-            async with self._settled:
-                await self._settled.wait()
+            await self._settled.wait()
+        return None
 
-    async def _attempt(self, job: Job, attempt: int, reservation: str) -> tuple[Ending, Spending]:
-        episode = job.episode
-        path = self._store.transcript(episode.model, episode.cell.id, episode.episode_id)
+    async def _attempt(
+        self, job: Job, attempt: int, path: Path, reservation: str, spending: Spending
+    ) -> tuple[Ending, str]:
+        """The ending and the hash of the whole transcript, flushed to the disk."""
         adapter = self._open_adapter(job)
+        self._store.set_aside(path)
         writer = TranscriptWriter(path)
-        caller = self._caller(job, attempt, adapter, writer, reservation)
         try:
-            ending = await self._converse(job, attempt, adapter, caller, writer)
-            digest = writer.close()
-        except asyncio.CancelledError:
-            # The call in flight may be billed although nobody will read its answer.
-            entry = self._manifest.models[episode.model]
-            caller.spending.unknown_usd += call_bound(entry.pricing, self._manifest.scaffold)
-            raise
+            caller = ModelCaller(
+                adapter,
+                spending,
+                pricing=self._manifest.models[job.episode.model].pricing,
+                scaffold=self._manifest.scaffold,
+                retry=self._manifest.retry,
+                pace=self._paces[job.episode.model],
+                transcript=writer,
+                extend=lambda usd: self._ledger.extend(reservation, usd),
+                rng=derive(self._manifest.seed, "backoff", job.episode_id, attempt),
+                sleep=self._sleep,
+            )
+            ending = await self._converse(job, attempt, adapter, caller, spending, writer)
+            return ending, await asyncio.to_thread(writer.close)
         finally:
             writer.abandon()
-            self._settle(reservation, caller.spending)
-        self._store.mark_complete(
-            path,
-            {
-                "sha256": digest,
-                "outcome": ending.outcome,
-                "kind": ending.kind,
-                "attempt": attempt,
-                "spent_usd": caller.spending.spent_usd,
-            },
-        )
-        return ending, caller.spending
-
-    def _caller(
-        self, job: Job, attempt: int, adapter: Adapter, writer: TranscriptWriter, reservation: str
-    ) -> ModelCaller:
-        episode = job.episode
-        return ModelCaller(
-            adapter,
-            pricing=self._manifest.models[episode.model].pricing,
-            scaffold=self._manifest.scaffold,
-            retry=self._manifest.retry,
-            pace=self._paces[episode.model],
-            transcript=writer,
-            extend=lambda usd: self._ledger.extend(reservation, usd),
-            rng=derive(self._manifest.seed, "backoff", episode.episode_id, attempt),
-        )
 
     async def _converse(
-        self, job: Job, attempt: int, adapter: Adapter, caller: ModelCaller, writer: TranscriptWriter
+        self,
+        job: Job,
+        attempt: int,
+        adapter: Adapter,
+        caller: ModelCaller,
+        spending: Spending,
+        writer: TranscriptWriter,
     ) -> Ending:
         episode, settings = job.episode, self._manifest.scaffold
         session = Session(job.instance, job.variant, settings.tool_output_chars)
@@ -194,7 +205,11 @@ class Runner:
             ) from error
         except (ModelCallError, ToolCrash) as error:
             ending = conversation.failed(error.kind, error.detail)
-        writer.record("end", **_end_event(ending, session, caller.spending, time.monotonic() - started))
+        try:
+            final_state = _final_state(session)
+        except ToolCrash as error:
+            ending, final_state = conversation.failed(error.kind, error.detail), UNREADABLE
+        writer.record("end", **_end_event(ending, session, final_state, spending, time.monotonic() - started))
         return ending
 
     def _identity(self, job: Job, attempt: int, adapter: Adapter, started_at: datetime) -> dict[str, object]:
@@ -225,33 +240,41 @@ class Runner:
         }
 
     def _settle(self, reservation: str, spending: Spending) -> None:
-        known = spending.known
         self._ledger.settle(
             reservation,
             spent_usd=spending.spent_usd,
             unknown_usd=spending.unknown_usd,
-            tokens_in=spending.total("input_total") if known else None,
-            tokens_out=spending.total("output_total") if known else None,
+            tokens_in=spending.total("input_total"),
+            tokens_out=spending.total("output_total"),
         )
 
 
-def _end_event(ending: Ending, session: Session, spending: Spending, seconds: float) -> dict[str, object]:
-    known = spending.known
+def _final_state(session: Session) -> FinalState:
+    """The world at the end. Raises `ToolCrash` if it cannot be read."""
+    try:
+        return session.final_state()
+    except Exception as error:
+        raise ToolCrash("final state", error) from error
+
+
+def _end_event(
+    ending: Ending, session: Session, final_state: FinalState, spending: Spending, seconds: float
+) -> dict[str, object]:
     return {
         "outcome": ending.outcome,
         "kind": ending.kind,
         "detail": ending.detail,
         "steps": ending.steps,
-        "final_state": session.final_state().model_dump(mode="json"),
+        "final_state": final_state.model_dump(mode="json"),
         "calls": [call.model_dump(mode="json") for call in session.calls],
         "trajectory_hash": content_hash(list(ending.trajectory), 16),
         "trajectory_length": len(ending.trajectory),
-        "tokens_in": spending.total("input_total") if known else None,
-        "tokens_cached": spending.total("input_cached") if known else None,
-        "tokens_out": spending.total("output_total") if known else None,
-        "tokens_reasoning": spending.total("output_reasoning") if known else None,
-        "usage_known": known,
-        "cost_usd": spending.spent_usd if known else None,
+        "tokens_in": spending.total("input_total"),
+        "tokens_cached": spending.total("input_cached"),
+        "tokens_out": spending.total("output_total"),
+        "tokens_reasoning": spending.total("output_reasoning"),
+        "usage_known": spending.known,
+        "cost_usd": spending.spent_usd if spending.known else None,
         "http_attempts": spending.http_attempts,
         "wall_clock_s": round(seconds, 6),
     }

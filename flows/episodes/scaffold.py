@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from flows.episodes.calling import ModelCaller
+from flows.episodes.calling import AdapterCrash, ModelCaller
 from flows.episodes.opening import REMINDER
 from flows.episodes.transcript import TranscriptWriter
 from flows.manifest import Scaffold
 from flows.models.adapter import Adapter, ContextOverflow, MalformedOutput
-from flows.models.envelope import normal_hash
+from flows.models.conversation import is_empty_turn
+from flows.models.envelope import normalise
 from flows.models.messages import (
     Answer,
     AssistantMessage,
@@ -22,9 +23,11 @@ from flows.models.messages import (
     UserMessage,
 )
 from tasks_env import Session
-from tasks_env.canonical import canonical_json
+from tasks_env.canonical import canonical_json, content_hash
 
 OVER = "error: the task has been handed in; this call was not carried out"
+NO_ANSWER = AssistantMessage(text="(no answer)")
+"""Stands for a turn without text and calls: no provider takes an empty one, some take no two user turns in a row."""
 
 
 class ToolCrash(Exception):
@@ -32,8 +35,8 @@ class ToolCrash(Exception):
 
     kind = "tool_exception"
 
-    def __init__(self, tool: str, error: Exception) -> None:
-        self.detail = f"{tool}: {type(error).__name__}: {error}"[:500]
+    def __init__(self, where: str, error: Exception) -> None:
+        self.detail = f"{where}: {type(error).__name__}: {error}"[:500]
         super().__init__(self.detail)
 
 
@@ -49,7 +52,7 @@ class Ending:
     """For infra_error: what failed."""
     detail: str = ""
     trajectory: tuple[str, ...] = ()
-    """Every attempted call's tool, by canonical name where it exists."""
+    """The tool of every call that reached the tools, errors included, by canonical name where it exists."""
 
 
 class Conversation:
@@ -88,6 +91,8 @@ class Conversation:
 
         Raises:
             flows.models.adapter.AccessDenied: every further episode would fail alike.
+            flows.models.adapter.ModelCallError: another call failed for good.
+            ToolCrash: a tool broke.
         """
         tools = self._session.variant.tools
         self._transcript.record("opening", tools=[tool.model_dump(mode="json") for tool in tools])
@@ -127,23 +132,19 @@ class Conversation:
         calls = completion.tool_calls
         if completion.stop is Stop.LENGTH and (not calls or calls[-1].arguments is None):
             return self._ending("truncated")
-        message = completion.message
-        if message.text or calls:
-            self._messages.append(message)
-        elif self._settings.nudge:
-            self._messages.append(AssistantMessage(text="(no answer)"))
+        self._messages.append(NO_ANSWER if is_empty_turn(completion.message) else completion.message)
         if calls:
             answers = tuple(self._carry_out(number, call) for number, call in enumerate(calls))
             self._messages.append(ToolMessage(answers=answers))
         if self._session.submitted:
             return self._ending("completed")
-        if self._steps == self._settings.step_cap and calls and calls[-1].arguments is None:
+        if self._steps == self._settings.step_cap and calls and all(call.arguments is None for call in calls):
             return self._ending("malformed")
         return None
 
     def _carry_out(self, number: int, call: Call) -> Answer:
         if self._session.submitted:
-            return Answer(call_id=call.id, content=OVER, is_error=True)
+            return self._answer(call, OVER, canonical=None)
         if number >= self._settings.calls_per_turn:
             content = (
                 f"error: more than {self._settings.calls_per_turn} calls in one turn; this one was not carried out"
@@ -173,17 +174,22 @@ class Conversation:
 
     def _log_request(self) -> int:
         """Record what this step adds and the hashes of the whole request. Returns the request's size in bytes."""
-        tools = self._session.variant.tools
-        body = self._adapter.request_body(self._messages, tools, self._temperature)
+        provider = self._adapter.version.split("/")[0]
+        try:
+            body = self._adapter.request_body(self._messages, self._session.variant.tools, self._temperature)
+            normal = normalise(body, provider)
+        except Exception as error:
+            raise AdapterCrash(error) from error
         text = canonical_json(body)
+        body_hash = hashlib.sha256(text.encode("ascii")).hexdigest()
         self._transcript.record(
             "request",
             step=self._steps + 1,
             added=[message.model_dump(mode="json") for message in self._messages[self._logged :]],
             temperature=self._temperature,
             bytes=len(text),
-            body_sha256=hashlib.sha256(text.encode("ascii")).hexdigest(),
-            normal_sha256=normal_hash(body, self._adapter.version.split("/")[0]),
+            body_sha256=body_hash,
+            normal_sha256=body_hash if normal == body else content_hash(normal),
         )
         self._logged = len(self._messages)
         return len(text)

@@ -1,18 +1,29 @@
 """A transcript: one JSON event per line, written as the episode goes, everything that a verdict or an audit needs.
 
-    episode    identity, provenance, settings asked for
-    opening    the messages before the first answer, and the tools
-    request    step, hash of the body as sent, hash without the provider's envelope, messages added since the last
-    attempt    step, HTTP attempt: status or error, latency, the wait before the next, cost where known
-    answer     step: the raw answer, its text, calls, stop reason, usage and cost
-    result     step: the call in canonical names and what the tool answered
-    end        outcome, final state, carried-out calls, totals
+    episode   first line: transcript_version, episode_id, attempt, model, model_id, cell_id, family, difficulty, axis,
+              level, instance_id, instance_seed, variant_id, run_seed, temperature, scaffold, scaffold_version,
+              adapter_version, git_sha, manifest_hash, scientific_hash, started_at
+    opening   tools: as the model is told about them
+    request   step, added, temperature, bytes, body_sha256, normal_sha256. `added` holds the messages since the step
+              before, in the scaffold's own form: all `added` in a row are the whole conversation. The hashes are of
+              the canonical JSON of the body as sent, and of the body without its provider's envelope
+    attempt   step, attempt, latency_s, error (null: answered), cost_usd (null: unknown); of a failure also status,
+              detail, raw (what the server said, without headers) and wait_s (seconds before the next attempt; null:
+              there is none)
+    answer    step, text, calls, stop, usage (null: not said), raw (the answer as it came)
+    result    step, call_id, name (as the model called it), call (in canonical names; null for a call that was not
+              carried out or a tool that does not exist), content, is_error
+    end       last line: outcome, kind (of an infra_error), detail, steps, final_state, calls (carried out, in
+              canonical names), trajectory_hash, trajectory_length, tokens_in, tokens_cached, tokens_out,
+              tokens_reasoning and cost_usd (null: not known of every call), usage_known, http_attempts, wall_clock_s
 
-Lines are ASCII: control characters, lone surrogates and right-to-left text are escaped and survive.
+A step is: request, one or more attempts, answer, the results of its calls. Lines are ASCII: control characters, lone
+surrogates and right-to-left text are escaped and survive.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -28,7 +39,7 @@ TRANSCRIPT_VERSION = 1
 
 
 class TranscriptWriter:
-    """Writes events to `path`; `close` flushes them to the disk and returns the file's hash."""
+    """Writes events to `path`; `close` vouches for them. Every method but `abandon` raises `StoreError`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,23 +49,30 @@ class TranscriptWriter:
             self._file: IO[bytes] = path.open("wb")
 
     def record(self, event: str, **fields: Any) -> None:
-        """Append one event. Raises `StoreError`."""
+        """Append one event."""
         line = canonical_json({"event": event, **fields}).encode("ascii") + b"\n"
         self._hash.update(line)
         with storage(self.path):
             self._file.write(line)
+
+    def flush(self) -> None:
+        """Let others see what was recorded."""
+        with storage(self.path):
             self._file.flush()
 
     def close(self) -> str:
         """Flush to the disk. Returns the SHA-256 of all bytes."""
         with storage(self.path):
+            self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
         return self._hash.hexdigest()
 
     def abandon(self) -> None:
-        """Close without vouching for anything."""
-        self._file.close()
+        """Close without vouching for anything; nothing happens after `close`."""
+        # A full disk refuses the buffered rest once more; whoever abandons knows.
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 def read_transcript(path: Path) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """The server process: `python -m flows.local_model.server`. Serves until SIGTERM or SIGINT.
 
 Prints `READY <address>` once the model is loaded. Answers OpenAI chat completions at `/v1/chat/completions` and
-Anthropic messages at `/v1/messages`. Repeatable at temperature 0: no prompt cache, so that a request's answer does
-not depend on those before it. A key, if one is wanted, comes through the environment, not the command line, which
-every user of the machine can read.
+Anthropic messages at `/v1/messages`. Repeatable at temperature 0 by default: one slot and no prompt cache, so that
+an answer depends on no other request. A key, if one is wanted, comes through the environment, not the command
+line, which every user of the machine can read.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     params.cpuparams_batch.n_threads = options.threads
     params.n_gpu_layers = 0
     params.fit_params = False
-    params.cache_prompt = False
+    params.cache_prompt = options.prompt_cache
     params.cache_ram_mib = 0
     params.offline = True
     params.ui = False
@@ -79,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--slots", type=int, default=1, help="requests answered at a time")
     parser.add_argument("--context-tokens", type=int, default=8192, help="per slot")
+    parser.add_argument(
+        "--prompt-cache", action="store_true", help="read only what is new in a prompt: faster, not repeatable"
+    )
     parser.add_argument("--with-parent", action="store_true", help="end when standard input does")
     parser.add_argument("--weights", type=Path, help="another GGUF file, unverified")
     return parser

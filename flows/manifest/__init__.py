@@ -1,7 +1,7 @@
 """The manifest: experiments.yaml, resolved to one profile, with its two hashes."""
 
 from flows.manifest.hashes import SCAFFOLD_VERSION, manifest_hash, scientific_hash, scientific_model
-from flows.manifest.load import DEFAULT_PROFILE, load_manifest, profile_names, unnamed_models
+from flows.manifest.load import DEFAULT_PROFILE, load_manifest
 from flows.manifest.schema import (
     BASELINE_AXIS,
     BASELINE_LEVEL,
@@ -32,8 +32,6 @@ __all__ = [
     "ScriptedModel",
     "load_manifest",
     "manifest_hash",
-    "profile_names",
     "scientific_hash",
     "scientific_model",
-    "unnamed_models",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 from flows.manifest.schema import HttpModel, Manifest, Model
 from tasks_env.canonical import content_hash
 from tasks_env.families import family
+from tasks_env.perturbations import VERSION as PERTURBATIONS_VERSION
 
 SCAFFOLD_VERSION = "1"
 """Raised with every change of the loop, the system prompt, the worked example or the reminder."""
@@ -44,6 +45,7 @@ def scientific_hash(manifest: Manifest) -> str:
                 }
                 for name, difficulties in grid.families.items()
             },
+            "perturbations_version": PERTURBATIONS_VERSION,
             "models": {name: scientific_model(manifest.models[name]) for name in grid.models},
             "scaffold": manifest.scaffold.model_dump(mode="json"),
             "scaffold_version": SCAFFOLD_VERSION,

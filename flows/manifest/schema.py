@@ -147,6 +147,16 @@ class Decoding(Section):
     """Decoding of the baseline and of every axis but temperature."""
 
     baseline_temperature: float | Literal["provider_default"] = 0.0
+    """From 0 to 2; `provider_default`: none is sent, null is recorded."""
+
+    @field_validator("baseline_temperature", mode="before")
+    @classmethod
+    def _sendable(cls, value: object) -> object:
+        if value == "provider_default":
+            return value
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2:
+            return value + 0.0  # -0.0 is 0.0, for the hashes
+        raise ValueError("expected a number from 0 to 2, or provider_default")
 
 
 class Runs(Section):
@@ -163,7 +173,7 @@ class Grid(Section):
     models: list[Name] = Field(min_length=1)
     families: dict[Name, list[Name]] = Field(min_length=1)
     """Family → its difficulties in this study."""
-    axes: dict[Name, list[str]]
+    axes: dict[Name, list[str]] = Field(min_length=1)
     """Axis → its levels; the baseline is always there."""
     instances: int = Field(ge=1)
     """Per family and difficulty."""

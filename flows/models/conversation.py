@@ -24,7 +24,7 @@ from flows.models.messages import (
     read_arguments,
 )
 from tasks_env.canonical import canonical_json
-from tasks_env.types import JsonObject
+from tasks_env.types import JsonObject, ToolSpec
 
 ERROR_MARK = "error"
 """A failed tool's answer says so in its text: one provider has no other place for it."""
@@ -126,6 +126,11 @@ def sent_temperature(entry: HttpModel, temperature: float | None) -> JsonObject:
     if not entry.capabilities.temperature:
         raise ValueError(f"model {entry.model!r} accepts no temperature (capabilities.temperature)")
     return {"temperature": temperature}
+
+
+def shown_tool(tool: ToolSpec) -> JsonObject:
+    """The tool as JSON. Not by pydantic, whose JSON mode fails on lone surrogates in keys."""
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
 def taken_ids(messages: Iterable[Message]) -> set[str]:

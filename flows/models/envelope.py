@@ -31,6 +31,7 @@ from flows.models.conversation import (
     replayed_arguments,
     replayed_name,
     replayed_text,
+    shown_tool,
     split_system,
 )
 from flows.models.messages import AssistantMessage, Message, ToolMessage, UserMessage
@@ -95,7 +96,7 @@ def normal_form(
     return {
         "system": system,
         "messages": shown,
-        "tools": [tool.model_dump(mode="json") for tool in tools],
+        "tools": [shown_tool(tool) for tool in tools],
         "temperature": temperature,
         "max_output_tokens": max_output_tokens,
     }

@@ -23,6 +23,7 @@ from flows.models.conversation import (
     replayed_name,
     replayed_text,
     sent_temperature,
+    shown_tool,
     split_system,
     taken_ids,
 )
@@ -128,7 +129,7 @@ def request_body(
         sent += _sent_turn(turn, entry.capabilities.replay_reasoning)
     body: JsonObject = {"model": entry.model, "messages": sent}
     if tools:
-        body["tools"] = [{"type": "function", "function": tool.model_dump(mode="json")} for tool in tools]
+        body["tools"] = [{"type": "function", "function": shown_tool(tool)} for tool in tools]
     body |= sent_temperature(entry, temperature)
     body[entry.capabilities.token_limit_field] = max_output_tokens
     return body

@@ -13,19 +13,39 @@ repeats its first look-around call, so that trajectories vary where outcomes do 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
 from pydantic import JsonValue
 
 from flows.manifest import ScriptedModel
-from flows.models.adapter import EpisodeContext
-from flows.models.messages import AssistantMessage, Call, Completion, Message, Stop, Usage
-from tasks_env import Session, ToolCall, ToolSpec, family, play
+from flows.models.envelope import normal_form
+from flows.models.messages import AssistantMessage, Call, Completion, Message, Stop, Usage, UserMessage
+from tasks_env import Instance, Session, ToolCall, ToolSpec, Variant, family, play
 from tasks_env.canonical import canonical_json
 from tasks_env.naming import shown_arguments
 from tasks_env.seeding import derive
+from tasks_env.types import JsonObject
 
 _BYTES_PER_TOKEN = 4
+_OPENER = UserMessage(text="-")
+
+
+class EpisodeContext(Protocol):
+    """What the scripted agent may know of the episode; no part of it reaches a request body."""
+
+    @property
+    def episode_id(self) -> str:
+        """All draws derive from it."""
+
+    @property
+    def instance(self) -> Instance:
+        """The task, with its reference solution."""
+
+    @property
+    def variant(self) -> Variant:
+        """How the episode's cell shows it."""
 
 
 def chance_of_passing(entry: ScriptedModel, context: EpisodeContext) -> float:
@@ -41,34 +61,40 @@ def chance_of_passing(entry: ScriptedModel, context: EpisodeContext) -> float:
 
 
 class ScriptedAdapter:
-    """One episode of a scripted agent."""
+    """One episode of a scripted agent.
 
-    version = "scripted/1"
+    Args:
+        entry: Its error model.
+        context: The episode.
+        max_output_tokens: Ceiling of each answer; it is only said, the agent's answers are short.
 
-    def __init__(self, entry: ScriptedModel, context: EpisodeContext) -> None:
+    Raises:
+        GenerationError: the family finds no mistake for the instance.
+    """
+
+    version = "scripted/2"
+
+    def __init__(self, entry: ScriptedModel, context: EpisodeContext, max_output_tokens: int) -> None:
         self._naming = context.variant.presentation.naming
         self._turn = 0
         self._plan = _plan(entry, context)
+        self._request = _GrowingRequest(max_output_tokens)
 
     def request_body(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> JsonValue:
-        """The conversation in the scaffold's own form."""
-        return {
-            "messages": [message.model_dump(mode="json") for message in messages],
-            "tools": [tool.model_dump(mode="json") for tool in tools],
-            "temperature": temperature,
-        }
+    ) -> JsonObject:
+        """The request's normal form: what an adapter sends that has no provider's envelope."""
+        return self._request.body(messages, tools, temperature)
 
     async def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> Completion:
-        """The plan's next step; tokens are counted as a quarter of the bytes."""
+        """The plan's next step; tokens are counted as a quarter of the bytes, and one more."""
         planned = self._plan[self._turn] if self._turn < len(self._plan) else None
         self._turn += 1
         message = self._message(planned)
-        size = len(canonical_json(self.request_body(messages, tools, temperature)))
-        written = len(canonical_json(message.model_dump(mode="json")))
+        size = self._request.size(messages, tools, temperature)
+        written = len(message.text) + sum(len(call.name) + len(call.raw_arguments) for call in message.calls)
         return Completion(
             message=message,
             usage=Usage(input_total=1 + size // _BYTES_PER_TOKEN, output_total=1 + written // _BYTES_PER_TOKEN),
@@ -95,7 +121,7 @@ class ScriptedAdapter:
 
 
 def _plan(entry: ScriptedModel, context: EpisodeContext) -> list[ToolCall | str]:
-    """Calls in canonical names; a bare tool name is a call with broken arguments."""
+    """Calls in canonical names; a bare name, as it is shown, is a call of that tool with broken arguments."""
     rng = derive(0, "scripted", context.episode_id)
     chosen = family(context.variant.family)
     passes = rng.random() < chance_of_passing(entry, context)
@@ -118,3 +144,53 @@ def _solves(context: EpisodeContext, plan: Sequence[ToolCall | str]) -> bool:
     session = Session(context.instance, context.variant)
     play(session, tuple(step for step in plan if isinstance(step, ToolCall)))
     return session.verdict().passed
+
+
+class _GrowingRequest:
+    """`normal_form` and its size for a conversation that grows from step to step, at the price of what is new.
+
+    An episode asks for both at every step; doing the whole conversation again would be most of an episode's cost.
+    """
+
+    def __init__(self, max_output_tokens: int) -> None:
+        self._max_output_tokens = max_output_tokens
+        self._tools: Sequence[ToolSpec] = ()
+        self._temperature: float | None = None
+        self._messages: list[Message] = []
+        self._frame: JsonObject = {}
+        self._turns: list[JsonValue] = []
+        self._calls = 0
+        self._bytes = 0
+
+    def body(self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None) -> JsonObject:
+        """Equal to `normal_form` of the same arguments. Raises `ValueError` for an invalid conversation."""
+        self._take_in(messages, tools, temperature)
+        return {**self._frame, "messages": list(self._turns)}
+
+    def size(self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None) -> int:
+        """Bytes of the body's canonical JSON."""
+        self._take_in(messages, tools, temperature)
+        return self._bytes - 1  # one comma less than turns
+
+    def _take_in(self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None) -> None:
+        known = len(self._messages)
+        begun = all(map(operator.is_, self._messages, messages)) and 0 < known <= len(messages)
+        if not (begun and tools is self._tools and temperature == self._temperature):
+            form = normal_form(messages, tools, temperature, self._max_output_tokens)
+            self._tools, self._temperature, self._messages = tools, temperature, list(messages)
+            self._frame, self._turns, self._calls = {**form, "messages": []}, [], 0
+            self._bytes = len(canonical_json(self._frame))
+            self._append(form)
+        elif len(messages) > known:
+            # Whole exchanges have the form of a conversation of their own, but for the count of calls.
+            self._append(normal_form([_OPENER, *messages[known:]], (), None, 0), after=1)
+            self._messages += messages[known:]
+
+    def _append(self, form: JsonObject, after: int = 0) -> None:
+        turns = cast(list[dict[str, Any]], form["messages"])[after:]
+        for turn in turns:
+            for item in [*turn.get("calls", ()), *turn.get("answers", ())]:
+                item["call"] += self._calls
+        self._calls += sum(len(turn.get("calls", ())) for turn in turns)
+        self._turns += turns
+        self._bytes += sum(len(canonical_json(turn)) + 1 for turn in turns)

@@ -128,5 +128,5 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
         )
     axes.axvline(float(rows["study_n"].iloc[0]), color=GREY, linewidth=1.0)
     axes.set_xscale("log")
-    axes.set_xlim(_INSTANCES[0], _INSTANCES[-1])
+    axes.set_xlim(min(_INSTANCES[0], 0.8 * float(rows["study_n"].iloc[0])), _INSTANCES[-1])
     axes.set_ylim(0, 1.02)

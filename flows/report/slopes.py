@@ -127,14 +127,10 @@ def _draw(rows: pd.DataFrame) -> Figure:
         )
         for model, look in looks.items()
     ]
-    ring: dict[str, Any] = {
-        "marker": "o",
-        "linestyle": "",
-        "markerfacecolor": "none",
-        "markersize": 9,
-        "markeredgewidth": 1.6,
-    }
-    handles.append(Line2D([], [], color=VERMILLION, label="confirmed flip of order", **ring))
+    if rows["flips"].notna().any():
+        ring = Line2D([], [], color=VERMILLION, marker="o", linestyle="", label="confirmed flip of order")
+        ring.set(markerfacecolor="none", markersize=9, markeredgewidth=1.6)
+        handles.append(ring)
     if ranked:
         handles.append(
             Line2D([], [], color=BLACK, marker="o", linestyle="", markersize=4.5, label="C: agreement with baseline")

@@ -89,7 +89,9 @@ def _draw(rows: pd.DataFrame) -> Figure:
         Line2D([], [], linestyle="", marker="D", markerfacecolor="white", color=BLACK, label="baseline, 95% interval"),
         Patch(color=PALE, label="range by noise: up to its 95% quantile (mean ticked)"),
         Line2D([], [], linestyle="", marker="s", color=BLACK, label="observed range"),
-        Line2D([], [], linestyle="", marker="s", color=VERMILLION, label="observed, beyond noise (p < .05)"),
+        Line2D(
+            [], [], linestyle="", marker="*", markersize=9, color=VERMILLION, label="observed, beyond noise (p < .05)"
+        ),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=1.2, columnspacing=1.5)
     return finished(figure)
@@ -122,7 +124,10 @@ def _range(axes: Axes, row: pd.Series, y: float) -> None:
         axes.plot([mean, mean], [y - 0.25, y + 0.25], color=GREY, linewidth=1.2)
         edge = max(edge, POINTS * float(row["null_q95"]))
     beyond = pd.notna(row["p"]) and float(row["p"]) < 0.05
-    axes.plot(observed, y, "s", color=VERMILLION if beyond else BLACK, markersize=5.5, zorder=3)
+    if beyond:
+        axes.plot(observed, y, "*", color=VERMILLION, markersize=10, zorder=3)
+    else:
+        axes.plot(observed, y, "s", color=BLACK, markersize=5.5, zorder=3)
     if pd.notna(row["p"]):
         p = float(row["p"])
         text = (

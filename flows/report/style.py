@@ -86,14 +86,16 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
 
 def finished(figure: Figure) -> Figure:
     """The figure with its layout made and frozen, so that drawing it again moves nothing."""
-    figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
     figure.set_layout_engine("none")
     return figure
 
 
 def notice(title: str, message: str) -> Figure:
     """A figure that says why there is nothing to draw."""
-    figure = new_figure(1.4)
+    figure = new_figure(1.0)
     axes = figure.subplots()
     axes.set_axis_off()
     axes.set_title(title)

@@ -111,7 +111,7 @@ _PARTS = ("", "m", "l", "ml")
 
 
 class _Features:
-    """What enters the moments linearly in the instances, as one matrix: a resample is then one product.
+    """What enters the moments linearly in the instances, as one matrix: reweighting is then one product.
 
     Keys name the arrays, each (I, models or 1, levels or 1) before it is flattened into columns of `matrix`.
     """
@@ -140,8 +140,8 @@ class _Features:
 class _Moments:
     """Sums of squares and their coefficients for many reweightings of the instances at once.
 
-    An instance of weight w counts as w different instances that happen to have equal outcomes: this is what
-    resampling instances with replacement produces.
+    An instance of weight w counts as w different instances that happen to have equal outcomes; weight 0 leaves
+    it out.
     """
 
     def __init__(self, features: _Features, weights: Array) -> None:
@@ -298,22 +298,20 @@ def components(design: Design) -> Components:
     )
 
 
-def resampled_components(design: Design, fitted: Components, weights: Array, *, chunk: int = 2000) -> Array:
-    """Components after reweighting instances by `weights` (B, I): shape (B, number of estimable terms).
+def reweighted_components(design: Design, fitted: Components, weights: Array, *, chunk: int = 500) -> Array:
+    """Components with instances weighted by `weights` (B, I): shape (B, number of estimable terms).
 
-    A resample in which the system is singular gives a row of NaN.
+    Weights that make the system singular give a row of NaN.
     """
     rows, columns = [TERMS[k] for k in fitted.rows], [TERMS[k] for k in fitted.kept]
     features = _Features(design)
-    fixed = _Moments(features, np.ones((1, len(design.strata)))).coefficients(rows, columns)
     out = []
     for start in range(0, len(weights), chunk):
         moments = _Moments(features, weights[start : start + chunk])
-        # the coefficients count episodes, so without missingness no resample changes them
-        left = fixed if design.balanced else moments.coefficients(rows, columns)
+        left = moments.coefficients(rows, columns)
         singular = np.abs(np.linalg.det(left / left.max(axis=(1, 2), keepdims=True))) < 1e-30
         left[singular] = np.eye(len(columns))
         solved = np.linalg.solve(left, moments.sums_of_squares(rows)[..., None])[..., 0]
-        solved[np.broadcast_to(singular, len(solved))] = np.nan
+        solved[singular] = np.nan
         out.append(solved)
     return np.concatenate(out)

@@ -43,7 +43,7 @@ def inference_tables(
     Raises:
         ValueError: the table lacks columns or holds several benchmarks.
     """
-    components = variance_components(frame, seed=seed, resamples=resamples)
+    components = variance_components(frame)
     planned = plan_moments(frame)
     return {
         "variance_components": components,

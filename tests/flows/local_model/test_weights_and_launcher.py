@@ -45,10 +45,9 @@ def is_running(pid: int) -> bool:
 
 READY_THEN_WAIT = """
 import os, sys, time
-print("loading", flush=True)
+print("loading", sys.argv[1:], flush=True)
 print("to stderr", file=sys.stderr, flush=True)
 print("READY", f"http://127.0.0.1:{os.getpid()}", flush=True)
-print("late", sys.argv[1:], flush=True)
 time.sleep(60)
 """
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY_THEN_WAIT
@@ -90,9 +89,8 @@ def test_the_server_runs_as_long_as_the_block(monkeypatch: pytest.MonkeyPatch, t
         assert is_running(pid)
     assert not is_running(pid)
     text = log.read_text(encoding="utf-8")
-    assert "loading" in text
     assert "to stderr" in text
-    assert "late ['--with-parent', '--threads', '3', '--slots', '2', '--context-tokens', '4096']" in text
+    assert "loading ['--with-parent', '--threads', '3', '--slots', '2', '--context-tokens', '4096']" in text
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -137,6 +135,13 @@ def test_a_silent_server_is_given_up_and_stopped(monkeypatch: pytest.MonkeyPatch
     ):
         raise AssertionError("must not be reached")
     assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+def test_the_prompt_cache_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in(monkeypatch, READY_THEN_WAIT)
+    with running_server(tmp_path / "log", prompt_cache=True):
+        pass
+    assert "'--prompt-cache'" in (tmp_path / "log").read_text(encoding="utf-8")
 
 
 def test_a_key_reaches_the_server_through_the_environment_only_if_given(

@@ -40,14 +40,14 @@ def test_p_values_are_corrected_over_the_controls() -> None:
 def test_noise_floor_is_the_spread_of_deltas_between_replicates() -> None:
     """Across simulated A/A studies a model's delta has the standard deviation that one study's floor states."""
     floors, deltas = [], []
-    for seed in range(30):
+    for seed in range(20):
         plan = Plan(models=("a", "b"), levels={"none": ["baseline"], "order": ["shuffled"]}, instances=15, runs=1)
         table = negative_controls(synthetic_results(plan, seed), seed=1, resamples=50)
         rows = table[table["scope"] == "model"]
         floors += rows["noise_floor"].tolist()
         deltas += rows["delta"].tolist()
     root_mean_square = np.sqrt(np.mean(np.square(floors)))
-    assert root_mean_square == pytest.approx(1.96 * np.sqrt(np.mean(np.square(deltas))), rel=0.25)
+    assert root_mean_square == pytest.approx(1.96 * np.sqrt(np.mean(np.square(deltas))), rel=0.3)
 
 
 def test_order_is_no_control_when_the_caller_says_so() -> None:

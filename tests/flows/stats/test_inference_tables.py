@@ -94,4 +94,4 @@ def test_a_hundred_thousand_rows_take_seconds_of_processor_time() -> None:
     assert len(frame) > 90_000
     start = time.process_time()
     inference_tables(frame, [REGISTRATION], seed=1, resamples=10_000)
-    assert time.process_time() - start < 50, "25 s of wall time on two cores"
+    assert time.process_time() - start < 25

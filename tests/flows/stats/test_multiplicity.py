@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pingouin as pg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
@@ -18,6 +18,7 @@ def test_four_reference_values() -> None:
     assert benjamini_hochberg([0.01, 0.02, 0.03, 0.04]) == pytest.approx([0.04] * 4)
 
 
+@settings(max_examples=12, deadline=None)
 @given(P_VALUES)
 def test_holm_agrees_with_statsmodels(ps: list[float]) -> None:
     assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist())

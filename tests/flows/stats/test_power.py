@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pingouin as pg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.power import NormalIndPower, TTestPower
 
@@ -111,6 +111,7 @@ def test_runs_average_out_only_their_own_share() -> None:
     assert halves == pytest.approx(difference_variance(0.7, 0.7, 0.5) / 2)
 
 
+@settings(deadline=None)
 @given(st.integers(20, 5000), st.floats(0.1, 0.9), st.floats(0.0, 0.8), st.integers(1, 8))
 def test_smallest_detectable_difference_solves_its_equation(n: int, base: float, rho: float, runs: int) -> None:
     delta = smallest_detectable_difference(n, base, rho, runs)
@@ -302,7 +303,7 @@ def test_without_variation_nothing_is_detectable_at_zero() -> None:
 def test_general_table_prints_the_estimate_and_its_upper_limit() -> None:
     plan = replace(PLAN, levels={**PLAN.levels, "paraphrase": ("p1", "p2", "p3", "p4", "p5")})
     frame = synthetic_results(replace(plan, spread=Spread(model_level=0.08)), 3)
-    components = variance_components(frame, seed=1, resamples=200)
+    components = variance_components(frame)
     table = power_general(components, plan_moments(frame))
     assert list(table.columns) == list(POWER_GENERAL_FIELDS)
     assert set(table["sigma_ml2_source"]) == {"estimate", "upper limit"}
@@ -319,7 +320,7 @@ def test_general_table_prints_the_estimate_and_its_upper_limit() -> None:
 
 def test_general_table_says_when_the_estimate_was_not_positive() -> None:
     frame = synthetic_results(replace(PLAN, spread=Spread(instance=0.2, model_instance=0.1)), 8)
-    components = variance_components(frame, seed=1, resamples=200)
+    components = variance_components(frame)
     components.loc[components["term"] == "model x level", "variance"] = -0.001
     table = power_general(components, plan_moments(frame))
     estimate = table[table["sigma_ml2_source"] == "estimate"]
@@ -329,7 +330,7 @@ def test_general_table_says_when_the_estimate_was_not_positive() -> None:
 
 def test_general_table_of_one_model_is_null_with_a_reason() -> None:
     frame = synthetic_results(replace(PLAN, models=("a",)), 1)
-    table = power_general(variance_components(frame, seed=1, resamples=20), plan_moments(frame))
+    table = power_general(variance_components(frame), plan_moments(frame))
     assert table["n_instances"].isna().all()
     assert table["reason"].str.contains("one model").all()
 
@@ -346,7 +347,7 @@ def test_general_variance_is_that_of_simulated_averages_over_levels() -> None:
         spread=spread,
     )
     frame = synthetic_results(plan, 6)
-    table = power_general(variance_components(frame, seed=1, resamples=20), plan_moments(frame))
+    table = power_general(variance_components(frame), plan_moments(frame))
     own = table.query("source == 'study'")["variance"].iloc[0]
     means = frame.assign(y=frame["passed"].astype(float)).groupby(["instance_id", "model"])["y"].mean().unstack()
     assert own == pytest.approx(float((means["a"] - means["b"]).var()), rel=0.08)

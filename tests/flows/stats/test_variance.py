@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pingouin as pg
 import pytest
+from scipy import stats
 
-from flows.stats.henderson import TERMS, Design, components, design_from_arrays, resampled_components
+from flows.stats.henderson import TERMS, Design, components, design_from_arrays, reweighted_components
 from flows.stats.variance import (
     VARIANCE_FIELDS,
-    bias_shifted_intervals,
     design_of,
+    jackknife_intervals,
     variance_components,
 )
 from tests.flows.stats.synthetic import Plan, Spread, synthetic_results
@@ -182,7 +183,7 @@ def test_reweighting_instances_equals_cloning_them() -> None:
     chosen = np.repeat(np.arange(8), weights)
     cloned = Design(design.counts[chosen], design.sums[chosen], design.squares[chosen], strata[chosen])
     expected = components(cloned)
-    draws = resampled_components(design, fitted, weights[None].astype(float))
+    draws = reweighted_components(design, fitted, weights[None].astype(float))
     assert list(draws[0]) == pytest.approx([expected.variances[k] for k in fitted.kept], abs=1e-8)
 
 
@@ -234,11 +235,11 @@ SMALL = Plan(
 
 
 def terms(frame: pd.DataFrame) -> pd.DataFrame:
-    return variance_components(frame, seed=1, resamples=50).set_index("term")
+    return variance_components(frame).set_index("term")
 
 
 def test_table_has_one_row_per_term_and_the_documented_columns() -> None:
-    table = variance_components(synthetic_results(SMALL, 1), seed=1, resamples=50)
+    table = variance_components(synthetic_results(SMALL, 1))
     assert list(table["term"]) == NAMES
     assert list(table.columns) == list(VARIANCE_FIELDS)
     assert table["estimable"].all()
@@ -305,11 +306,41 @@ def test_control_axes_and_row_order_change_nothing() -> None:
 
 def test_negative_estimates_stay_negative_and_their_share_is_zero() -> None:
     plan = Plan(models=SMALL.models, levels=SMALL.levels, instances=6, runs=2, spread=Spread(0, 0, 0, 0, 0, 0, 0))
-    table = variance_components(synthetic_results(plan, 2), seed=1, resamples=20)
+    table = variance_components(synthetic_results(plan, 2))
     negative = table[table["variance"] < 0]
     assert len(negative) > 0
     assert (negative["share"] == 0).all()
     assert table["share"].sum() == pytest.approx(1)
+
+
+def test_jackknife_leaves_out_every_instance_in_turn() -> None:
+    y, m, level, i, _ = missing_data(7)
+    strata = np.repeat([0, 1], 4)
+    design = design_from_arrays(y, m, level, i, strata)
+    fitted = components(design)
+    without = []
+    for left_out in range(8):
+        kept = np.arange(8) != left_out
+        one = Design(design.counts[kept], design.sums[kept], design.squares[kept], strata[kept])
+        without.append([components(one).variances[k] for k in fitted.kept])
+    halves = np.array(without).reshape(2, 4, -1)
+    variance = (0.75 * ((halves - halves.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)).sum(axis=0)
+    low, high = jackknife_intervals(design, fitted)
+    assert (high - low) / 2 == pytest.approx(stats.t.isf(0.025, 6) * np.sqrt(variance))
+    assert (high + low) / 2 == pytest.approx([fitted.variances[k] for k in fitted.kept])
+
+
+def test_jackknife_of_one_way_data_has_the_known_standard_error() -> None:
+    """One model, one level, one run: the only component is the variance of the outcome, whose jackknife is known."""
+    y = np.random.default_rng(2).normal(size=30)
+    zeros = np.zeros(30, dtype=int)
+    design = design_from_arrays(y, zeros, zeros, np.arange(30), zeros)
+    fitted = components(design)
+    assert fitted["run"] == pytest.approx(y.var(ddof=1))
+    without = np.array([np.delete(y, k).var(ddof=1) for k in range(30)])
+    error = np.sqrt(29 / 30 * ((without - without.mean()) ** 2).sum())
+    low, high = jackknife_intervals(design, fitted)
+    assert float(high[0] - low[0]) / 2 == pytest.approx(stats.t.isf(0.025, 29) * error)
 
 
 @pytest.mark.slow
@@ -321,19 +352,19 @@ def test_intervals_of_instance_and_run_cover_the_truth() -> None:
     truth = {"run": 1.0, "instance": 0.5, "model x instance": 0.3, "level x instance": 0.2}
     hits = dict.fromkeys(truth, 0)
     studies = 200
-    for study in range(studies):
+    for _ in range(studies):
         y = rng.normal(size=h.size) + np.sqrt(0.5) * rng.normal(size=(3, 20))[h, i]
         y = y + np.sqrt(0.3) * rng.normal(size=(3, 3, 20))[h, m, i]
         y = y + np.sqrt(0.2) * rng.normal(size=(3, 4, 20))[h, level, i]
         kept = rng.random(h.size) > 0.05
         design = design_from_arrays(y[kept], m[kept], level[kept], (h * 20 + i)[kept], strata)
         fitted = components(design)
-        bounds = bias_shifted_intervals(design, fitted, seed=study, resamples=400)
+        bounds = jackknife_intervals(design, fitted)
         for name, value in truth.items():
             position = fitted.kept.index(NAMES.index(name))
             hits[name] += bool(bounds[0, position] <= value <= bounds[1, position])
     for name, count in hits.items():
-        assert count / studies > 0.88, (name, count / studies)
+        assert 0.90 < count / studies < 0.99, (name, count / studies)
 
 
 def test_design_of_counts_scored_episodes_alone() -> None:

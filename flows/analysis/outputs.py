@@ -1,0 +1,131 @@
+"""Tables, figures and what a person is told of them, from the inputs of an analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from flows.analysis.inputs import (
+    COVERAGE_COLUMNS,
+    PREREGISTRATION_COLUMNS,
+    Inputs,
+    coverage,
+    preregistration_table,
+)
+from flows.report.figures import draw_figures, render_png, render_svg
+from flows.stats.inference_tables import TABLE_COLUMNS as INFERENCE_COLUMNS
+from flows.stats.inference_tables import inference_tables
+from flows.stats.tables import TABLE_COLUMNS as CORE_COLUMNS
+from flows.stats.tables import core_tables
+from flows.store import MARKER, Store, storage, write_atomically
+from tasks_env.canonical import canonical_json
+
+TABLE_COLUMNS = {
+    "coverage": COVERAGE_COLUMNS,
+    "preregistration": PREREGISTRATION_COLUMNS,
+    **CORE_COLUMNS,
+    **INFERENCE_COLUMNS,
+}
+"""Table → column → meaning, of everything that analyze writes."""
+
+Tables = dict[str, pd.DataFrame]
+
+
+def descriptive_tables(inputs: Inputs) -> Tables:
+    """Coverage, preregistration and every table that needs no hypothesis."""
+    return {
+        "coverage": coverage(inputs),
+        "preregistration": preregistration_table(inputs.registered),
+        **core_tables(inputs.frame, seed=inputs.seed, resamples=inputs.resamples),
+    }
+
+
+def inferential_tables(inputs: Inputs) -> Tables:
+    """Variance components, power and verdicts."""
+    return inference_tables(inputs.frame, inputs.registered.registrations, seed=inputs.seed, resamples=inputs.resamples)
+
+
+def write_tables(store: Store, tables: Tables) -> None:
+    """Each table as Parquet and as CSV, and the dictionary of all columns. Raises `StoreError`."""
+    for name, table in tables.items():
+        write_atomically(store.analysis / "tables" / f"{name}.parquet", _parquet(table))
+        write_atomically(store.analysis / "tables" / f"{name}.csv", _csv(table))
+    dictionary = pd.DataFrame(
+        [(name, column, meaning) for name, columns in TABLE_COLUMNS.items() for column, meaning in columns.items()],
+        columns=["table", "column", "meaning"],
+    )
+    write_atomically(store.analysis / "columns.csv", _csv(dictionary))
+
+
+def draw(tables: Tables) -> dict[str, tuple[Figure, pd.DataFrame]]:
+    """Every figure with its data."""
+    return draw_figures(tables)
+
+
+def write_figures(store: Store, figures: Mapping[str, tuple[Figure, pd.DataFrame]]) -> None:
+    """Each figure as PNG and SVG with the plotted data as Parquet. Raises `StoreError`."""
+    for name, (figure, data) in figures.items():
+        write_atomically(store.analysis / "figures" / f"{name}.png", render_png(figure))
+        write_atomically(store.analysis / "figures" / f"{name}.svg", render_svg(figure))
+        write_atomically(store.analysis / "figures" / f"{name}.parquet", _parquet(data))
+
+
+def begin(store: Store) -> None:
+    """Take the marker away: from here on the written analysis is in the making."""
+    with storage(store.analysis):
+        (store.analysis / MARKER).unlink(missing_ok=True)
+
+
+def finish(store: Store, inputs: Inputs, summary: Mapping[str, Any]) -> None:
+    """Write what the analysis was made from, then the marker. Raises `StoreError`."""
+    write_atomically(store.analysis / "source.json", canonical_json(dict(summary)).encode("ascii") + b"\n")
+    write_atomically(store.analysis / MARKER, inputs.key.encode("ascii"))
+
+
+def source_summary(inputs: Inputs) -> dict[str, Any]:
+    """What the analysis was made from, for whoever finds the folder."""
+    frame = inputs.frame
+    names = ("study", "profile", "seed", "manifest_hash", "scientific_hash", "grid", "analysis")
+    return {
+        **{name: inputs.metadata.get(name) for name in names},
+        "rows": len(frame),
+        "infra_error": int(frame["infra_error"].sum()),
+        "git_shas": sorted(set(frame["git_sha"])),
+        "hypotheses": [text.name for text in inputs.registered.texts],
+        "key": inputs.key,
+    }
+
+
+def report_lines(tables: Tables) -> list[str]:
+    """What a person should see at once: gaps in the data, warnings, verdicts."""
+    cells = tables["coverage"]
+    gaps = cells[~cells["state"].isin(["complete"])]
+    lines = [
+        f"analyze: {state}: {row['model']} {row['cell_id']}: {row['scored']} of {row['planned']} episodes scored"
+        + (f", {row['infra_error']} infra_error" if row["infra_error"] else "")
+        + (f" ({row['reason']})" if state == "unsupported" else "")
+        for state in ("missing", "partial", "all infra_error", "unsupported")
+        for row in gaps[gaps["state"] == state].to_dict("records")
+    ]
+    if lines:
+        lines.insert(0, f"analyze: WARNING: {len(lines)} of {len(cells)} cells are not complete:")
+    lines += [
+        f"analyze: WARNING: HYPOTHESES.md: {row.message}"
+        for row in tables["preregistration"].itertuples()
+        if row.code != "ok"
+    ]
+    return lines
+
+
+def _parquet(table: pd.DataFrame) -> bytes:
+    buffer = BytesIO()
+    table.to_parquet(buffer, index=False)
+    return buffer.getvalue()
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=False, lineterminator="\n").encode("utf-8")
