@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import io
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from flows.errors import StudyError
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from flows.context import Options
 
 SMOKE = "smoke"
+FULL = "full"
 STAGES = {
     "generate": "write the instance sets of the manifest's grid, each with its truth",
     "perturb": "derive every cell's variants; the instance sets are only read",
@@ -105,7 +105,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
     profile = parser.add_mutually_exclusive_group()
-    profile.add_argument("--profile", default="full", help="profile of the manifest (default: %(default)s)")
+    # No default of argparse's own: beside --smoke it would not notice a profile that equals its default.
+    profile.add_argument("--profile", help=f"profile of the manifest (default: {FULL})")
     profile.add_argument(
         "--smoke",
         dest="profile",
@@ -132,7 +133,7 @@ def _options(arguments: argparse.Namespace) -> Options:
 
     return Options(
         manifest=arguments.manifest,
-        profile=arguments.profile,
+        profile=arguments.profile or FULL,
         seed=arguments.seed,
         model=arguments.model,
         cell=arguments.cell,
@@ -151,27 +152,37 @@ def _study(arguments: argparse.Namespace) -> int:
 
 def _run_stage(options: Options, stage: str) -> int:
     _open(options, with_models=stage == "run")
+    from flows.orchestration import run_to_end
     from flows.study import timed
 
-    asyncio.run(timed(stage, options))
+    run_to_end(timed(stage, options))
     return 0
 
 
 def _run_study(options: Options, until: str) -> int:
     started = time.monotonic()
+    seconds = _study_until(options, until)
+    _print_timings(options, seconds, time.monotonic() - started)
+    return 0
+
+
+def _study_until(options: Options, until: str) -> dict[str, float]:
     _open(options, with_models=until not in ("generate", "perturb"))
+    from flows.orchestration import run_to_end
     from flows.study import StageFailed, study
 
     try:
-        seconds = asyncio.run(study(options, until))
+        return run_to_end(study(options, until))
     except StageFailed as failure:
         if options.profile == SMOKE:
             print(f"SMOKE FAILED in stage {failure.stage!r}", file=sys.stderr)
         raise
+
+
+def _print_timings(options: Options, seconds: Mapping[str, float], total: float) -> None:
     timings = ", ".join(f"{name} {value:.1f} s" for name, value in seconds.items())
-    label = "SMOKE OK" if options.profile == SMOKE else "study done"
-    print(f"{label}: {timings}; {time.monotonic() - started:.1f} s in all")
-    return 0
+    label = "SMOKE OK" if options.profile == SMOKE else "done"
+    print(f"{label}: {timings}; {total:.1f} s in all")
 
 
 def _open(options: Options, with_models: bool) -> None:
@@ -190,15 +201,25 @@ def _plan(arguments: argparse.Namespace) -> int:
     from flows.context import Study
     from flows.plan import plan_text
 
-    print(plan_text(Study(_options(arguments)), list_cells=arguments.cells))
+    started, options = time.monotonic(), _options(arguments)
+    print(plan_text(Study(options), list_cells=arguments.cells))
+    seconds = time.monotonic() - started
+    _print_timings(options, {"plan": seconds}, seconds)
     return 0
 
 
 def _view(arguments: argparse.Namespace) -> int:
     from flows.context import Study
-    from flows.view import view_text
+    from flows.view import any_finished, view_text
 
-    print(view_text(Study(_options(arguments)), arguments.episode))
+    started, options = time.monotonic(), _options(arguments)
+    seconds = {}
+    if options.profile == SMOKE and not any_finished(Study(options)):
+        seconds = _study_until(options, until="run")
+    before = time.monotonic()
+    print(view_text(Study(options), arguments.episode))
+    seconds["view"] = time.monotonic() - before
+    _print_timings(options, seconds, time.monotonic() - started)
     return 0
 
 
@@ -209,7 +230,7 @@ def _local(arguments: argparse.Namespace) -> int:
     options = Options(manifest=arguments.manifest, profile=PROFILE)
     study = Study(options)
     with local_endpoints(study) as address:
-        print(f"local model server at {address}")
+        print(f"local model server at {address}", flush=True)
         _run_study(options, until="analyze")
     print("\n".join(comparison_lines(study)))
     return 0

@@ -60,7 +60,7 @@ class Console:
     def line(self, text: str) -> None:
         """One plain line; above the bars where there are any."""
         if self._rich:
-            self._rich.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._rich.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
         else:
             print(text, file=self._out, flush=True)
 

@@ -3,14 +3,20 @@
 Every task is async: a sync task under an async flow brings a thread, an event loop and a client of its own, at five
 times the CPU time.
 
-`prepare_environment` must run before Prefect is first imported; the rest is imported by flow modules only.
+`prepare_environment` must run before Prefect is first imported.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Coroutine, Mapping, MutableMapping
 from pathlib import Path
+from typing import Any, TypeVar
+
+from flows.errors import StudyError
+
+T = TypeVar("T")
 
 _QUIET = {
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
@@ -56,3 +62,25 @@ def labels(*names: str, environ: Mapping[str, str] = os.environ) -> set[str]:
     server, which nobody watches, that costs more than the task.
     """
     return set(names) if environ.get("PREFECT_API_URL") else set()
+
+
+def run_to_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run a flow from a command line.
+
+    Raises:
+        KeyboardInterrupt: the process was told to end, by Ctrl-C or by SIGTERM.
+        StudyError: Prefect's embedded server did not start.
+    """
+    from prefect.exceptions import TerminationSignal
+
+    try:
+        return asyncio.run(work)
+    except TerminationSignal as signal:
+        raise KeyboardInterrupt from signal
+    except RuntimeError as error:
+        if "Prefect API server" not in str(error):
+            raise
+        raise StudyError(
+            f"Prefect's embedded server did not start: {error} Try again on a less busy machine, or start one with "
+            "`prefect server start` and point PREFECT_API_URL at it"
+        ) from error

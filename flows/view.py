@@ -46,6 +46,11 @@ def view_text(study: Study, wanted: str | None) -> str:
     return episode_markdown(whole_transcript(path), instance, path)
 
 
+def any_finished(study: Study) -> bool:
+    """Whether there is an episode to show."""
+    return next(_finished(study), None) is not None
+
+
 def _finished(study: Study) -> Iterator[Episode]:
     for model, cell in study.work:
         if study.has_variants(cell):

@@ -11,6 +11,9 @@ from flows.manifest import Manifest, Model
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
+_ROUNDING = 1e-6
+"""Far below one request or token: what rounding leaves open would be waited for in steps too short for any clock."""
+
 
 class Bucket:
     """A token bucket that refills evenly over a minute. First come, first served.
@@ -37,7 +40,7 @@ class Bucket:
                 now = self._clock()
                 self._level = min(self._size, self._level + (now - self._refilled) * self._rate)
                 self._refilled = now
-                if self._level >= amount:
+                if self._level >= amount - _ROUNDING:
                     self._level -= amount
                     return
                 await self._sleep((amount - self._level) / self._rate)

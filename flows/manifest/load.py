@@ -90,3 +90,5 @@ def _validate(path: Path, resolved: dict[Any, Any]) -> Manifest:
         return Manifest.model_validate(resolved)
     except ValidationError as error:
         raise ConfigurationError(listing(path, [problem_of(detail) for detail in error.errors()])) from None
+    except UnicodeError as error:
+        raise ConfigurationError(f"{path}: a text holds half a character: {error}") from None

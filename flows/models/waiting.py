@@ -42,9 +42,8 @@ def advised_wait(status: int, headers: Mapping[str, str], now: float) -> float |
 
 
 def _seconds(text: str | None, unit: float) -> float | None:
-    if text is None or not _NUMBER.fullmatch(text.strip()):
-        return None
-    return _sensible(float(text) * unit)
+    found = _NUMBER.fullmatch(text.strip()) if text is not None else None
+    return _sensible(float(found.group()) * unit) if found else None
 
 
 def _retry_after(text: str | None, now: float) -> float | None:

@@ -83,7 +83,7 @@ def test_planning_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_detectable_differences_follow_the_normal_approximation(tmp_path: Path) -> None:
-    """(z at 97.5% + z at 80%) x sqrt(variance of one instance's difference / instances), by hand from the assumptions."""
+    """(z at 97.5% + z at 80%) x sqrt(variance of one instance's difference / instances), by hand."""
     study = open_study(tmp_path, {**ALL, "grid/instances": 50, "grid/axes/paraphrase": ["p1", "p2"]})
     rows = {row.axis: row for row in detectable(study)}
     quantiles = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)

@@ -35,6 +35,7 @@ def wait(status: Any = 429, **headers: Any) -> float | None:
         ("1_000", None),
         ("\u0663", None),
         ("", None),
+        ("2\x1f", 2.0),
         ("later", None),
         ("Sun, 99 Mar 2026 12:01:30 GMT", None),
         ("Sun, 01 Mar 99999999999999 12:01:30 GMT", None),
