@@ -6,6 +6,7 @@ import asyncio
 import copy
 import io
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -152,8 +153,14 @@ def score(study: Study) -> list[dict[str, Any]]:
 
 
 def tree_bytes(folder: Path) -> dict[str, bytes]:
-    """Every file below `folder` with its content, folders as empty names ending in a slash."""
+    """Every file below `folder` with its content; folders as empty names ending in a slash, links as their targets."""
+
+    def content(path: Path) -> bytes:
+        if path.is_symlink():
+            return os.fsencode(path.readlink())
+        return b"" if path.is_dir() else path.read_bytes()
+
     return {
-        str(path.relative_to(folder)) + ("/" if path.is_dir() else ""): b"" if path.is_dir() else path.read_bytes()
+        str(path.relative_to(folder)) + ("/" if path.is_dir() else ""): content(path)
         for path in sorted(folder.rglob("*"))
     }

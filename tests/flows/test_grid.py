@@ -9,7 +9,7 @@ import pytest
 
 from flows.context import Study
 from flows.errors import ConfigurationError
-from flows.grid import Cell, Episode, episode_count, instance_set_keys, temperature_of, unsupported
+from flows.grid import Cell, Episode, episode_count, episodes_of, instance_set_keys, temperature_of, unsupported
 from tests.flows.small_study import open_study, prepare
 
 BASELINE = "query-easy-none-baseline"
@@ -152,7 +152,15 @@ def test_two_entries_with_the_same_content_are_different_models(tmp_path: Path) 
     assert not {e.episode_id for e in episodes(study, "steady")} & {e.episode_id for e in episodes(study, "twin")}
 
 
-def test_run_seed_and_cell_enter_the_id(tmp_path: Path) -> None:
+def test_cell_enters_the_id_whatever_it_shows(tmp_path: Path) -> None:
+    study = prepared(tmp_path)
+    one, other = cell_called(study, BASELINE), cell_called(study, "query-easy-order-shuffled")
+    variants = study.variants(one)
+    ids = [{e.episode_id for e in episodes_of(study.manifest, "steady", cell, variants)} for cell in (one, other)]
+    assert not ids[0] & ids[1]
+
+
+def test_run_seed_enters_the_id(tmp_path: Path) -> None:
     study = prepared(tmp_path)
     one, two = [e for e in episodes(study, "steady") if e.instance_id == episodes(study, "steady")[0].instance_id]
     assert (one.run_seed, two.run_seed) == (1, 2)

@@ -293,9 +293,14 @@ def long_ledger(path: Path) -> Ledger:
 
 
 def test_an_operation_reads_only_what_is_new(long_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    applied = []
+    applied: list[Any] = []
     apply = Totals.apply
-    monkeypatch.setattr(Totals, "apply", lambda self, entry: (applied.append(entry), apply(self, entry))[1])
+
+    def counted(self: Totals, entry: dict[str, Any]) -> None:
+        applied.append(entry)
+        apply(self, entry)
+
+    monkeypatch.setattr(Totals, "apply", counted)
     other = Ledger(long_ledger.path, 1e9)
     assert other.totals().spent == 75.0
     assert len(applied) == 600

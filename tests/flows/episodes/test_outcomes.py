@@ -18,9 +18,9 @@ from tests.flows.episodes.answering import AnsweringServer, Turn, play_turns, sa
 from tests.flows.episodes.support import Ran, conversation_of, http_entry, of_kind, open_study, run_study
 from tests.flows.models.fault_server import Reply
 
-LOOK = ("list_tables", {})
-SUBMIT = ("submit", {"answer": "4"})
-BROKEN = {"openai": ("submit", '{"answer": '), "anthropic": ("submit", ["4"])}
+LOOK: tuple[str, Any] = ("list_tables", {})
+SUBMIT: tuple[str, Any] = ("submit", {"answer": "4"})
+BROKEN: dict[str, tuple[str, Any]] = {"openai": ("submit", '{"answer": '), "anthropic": ("submit", ["4"])}
 """Arguments that cannot be read: one provider sends text, the other JSON of any type."""
 
 pytestmark = pytest.mark.parametrize("adapter", ["openai", "anthropic"])

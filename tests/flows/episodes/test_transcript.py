@@ -171,7 +171,8 @@ def test_hostile_text_survives_and_breaks_no_line(ran: Ran) -> None:
     assert data.count(b"\n") == len(events)
     answers, results = of_kind(events, "answer"), of_kind(events, "result")
     assert answers[0]["text"] == HOSTILE
-    assert answers[1]["calls"][1]["arguments"] == {HOSTILE: HOSTILE}
+    assert json.loads(answers[1]["calls"][1]["raw_arguments"]) == {HOSTILE: HOSTILE}
+    assert list(answers[1]["calls"][1]["arguments"].values()) == [HOSTILE]
     assert json.loads(answers[2]["calls"][1]["raw_arguments"]) == {"sql": HOSTILE}
     assert [result["is_error"] for result in results] == [False, True, True, True, False, True]
     assert of_kind(events, "end")[0]["outcome"] == "completed"

@@ -251,6 +251,17 @@ def test_results_and_text_are_the_same_in_one_user_message_or_in_two() -> None:
     assert normal_hash(moved, "anthropic") != normal_hash(sent, "anthropic")
 
 
+def test_text_after_a_call_shows() -> None:
+    sent = bodies(long_conversation(), TOOLS, 0.0)[1]
+    turned = copy.deepcopy(sent)
+    turned["messages"][3]["content"].reverse()
+    assert turned["messages"][3]["content"][-1]["type"] == "text"
+    moved = copy.deepcopy(sent)
+    blocks = moved["messages"][3]["content"]
+    blocks.append(blocks.pop(0))
+    assert len({normal_hash(body, "anthropic") for body in (sent, turned, moved)}) == 3
+
+
 def test_replayed_reasoning_shows() -> None:
     thinking: Any = {"type": "thinking", "thinking": "hm", "signature": "s"}
     told = AssistantMessage(text="x", replay={"anthropic": [thinking, {"type": "text", "text": "x"}]})
