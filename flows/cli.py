@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from flows.errors import StudyError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from flows.context import Options
 
 SMOKE = "smoke"
@@ -151,11 +153,13 @@ def _study(arguments: argparse.Namespace) -> int:
 
 
 def _run_stage(options: Options, stage: str) -> int:
-    _open(options, with_models=stage == "run")
-    from flows.orchestration import run_to_end
-    from flows.study import timed
+    from flows.orchestration import run_to_end, serving
 
-    run_to_end(timed(stage, options))
+    with serving(_checked_root(options, with_models=stage == "run")) as server:
+        from flows.study import timed
+
+        server.wait()
+        run_to_end(timed(stage, options))
     return 0
 
 
@@ -167,16 +171,18 @@ def _run_study(options: Options, until: str) -> int:
 
 
 def _study_until(options: Options, until: str) -> dict[str, float]:
-    _open(options, with_models=until not in ("generate", "perturb"))
-    from flows.orchestration import run_to_end
-    from flows.study import StageFailed, study
+    from flows.orchestration import run_to_end, serving
 
-    try:
-        return run_to_end(study(options, until))
-    except StageFailed as failure:
-        if options.profile == SMOKE:
-            print(f"SMOKE FAILED in stage {failure.stage!r}", file=sys.stderr)
-        raise
+    with serving(_checked_root(options, with_models=until not in ("generate", "perturb"))) as server:
+        from flows.study import StageFailed, study
+
+        server.wait()
+        try:
+            return run_to_end(study(options, until))
+        except StageFailed as failure:
+            if options.profile == SMOKE:
+                print(f"SMOKE FAILED in stage {failure.stage!r}", file=sys.stderr)
+            raise
 
 
 def _print_timings(options: Options, seconds: Mapping[str, float], total: float) -> None:
@@ -185,16 +191,15 @@ def _print_timings(options: Options, seconds: Mapping[str, float], total: float)
     print(f"{label}: {timings}; {total:.1f} s in all")
 
 
-def _open(options: Options, with_models: bool) -> None:
-    """Everything that can be refused before any work, then Prefect's settings."""
-    from flows.context import Study
-    from flows.orchestration import prepare_environment
+def _checked_root(options: Options, with_models: bool) -> Path:
+    """The study's root, after everything that can be refused before any work has been checked."""
+    from flows.context import open_study
     from flows.readiness import check_models
 
-    study = Study(options)
+    study = open_study(options)
     if with_models:
         check_models(study)
-    prepare_environment(study.store.root)
+    return study.store.root
 
 
 def _plan(arguments: argparse.Namespace) -> int:

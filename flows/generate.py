@@ -1,4 +1,4 @@
-"""Stage 1: the instance sets that the grid needs, a task per set."""
+"""Stage 1: the instance sets that the grid needs, a task per set that is not there yet."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -20,7 +20,7 @@ async def generate(options: Options) -> int:
     written = 0
     with console.progress("generate", len(keys), "sets") as progress:
         for key in keys:
-            new = await _set_task(study, key)()
+            new = not study.store.has_set(study.store.instance_set(key.name)) and await _set_task(study, key)()
             written += new
             progress.advance()
             console.line(

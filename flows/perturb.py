@@ -1,4 +1,4 @@
-"""Stage 2: every cell's variants, a task per cell; the instance sets are only read."""
+"""Stage 2: every cell's variants, a task per cell that lacks them; the instance sets are only read."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -19,7 +19,7 @@ async def perturb(options: Options) -> int:
     written = 0
     with console.progress("perturb", len(study.cells), "cells") as progress:
         for cell in study.cells:
-            written += await _cell_task(study, cell)()
+            written += not study.has_variants(cell) and await _cell_task(study, cell)()
             progress.advance()
     console.line(f"perturb: {len(study.cells)} cells, {written} written, {len(study.cells) - written} already there")
     return written

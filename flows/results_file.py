@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from pandera.errors import SchemaErrors
 
 from flows.errors import StoreError
 from flows.results import COLUMNS, SCHEMA, SCHEMA_VERSION, results_frame
-from flows.store import storage, write_atomically
+from flows.store import MARKER, storage, write_atomically
 from tasks_env.canonical import canonical_json
 
 METADATA_KEY = b"agent_bench"
@@ -52,6 +53,31 @@ def write_results(path: Path, rows: list[dict[str, Any]], metadata: dict[str, An
     pq.write_table(table, buffer)
     write_atomically(path, buffer.getvalue())
     return frame
+
+
+def refresh_results(path: Path, rows: list[dict[str, Any]], metadata: dict[str, Any]) -> bool:
+    """Write the table unless the file is, byte for byte, the one that was written from the same rows and metadata.
+
+    Returns whether it was written. Raises as `write_results`.
+    """
+    marker = path.with_name(f"{path.stem}.{MARKER}")
+    source = hashlib.sha256(canonical_json([_plain(rows), metadata]).encode("ascii")).hexdigest()
+    if marker.is_file() and path.is_file() and marker.read_text(encoding="ascii") == f"{source} {_digest(path)}":
+        return False
+    with storage(marker):
+        marker.unlink(missing_ok=True)
+    write_results(path, rows, metadata)
+    write_atomically(marker, f"{source} {_digest(path)}".encode("ascii"))
+    return True
+
+
+def _plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "started_at": row["started_at"].isoformat()} for row in rows]
+
+
+def _digest(path: Path) -> str:
+    with storage(path):
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read_results(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:

@@ -9,7 +9,7 @@ from flows.console import Console
 from flows.context import Options, Study, open_study
 from flows.grid import Cell, Episode
 from flows.orchestration import labels
-from flows.results_file import write_results
+from flows.results_file import refresh_results
 from flows.scoring import grid_episodes, latest_rows, pending_episodes, results_metadata, row_for
 
 
@@ -27,9 +27,10 @@ async def score(options: Options) -> int:
                 progress.advance(len(episodes))
         whole = open_study(options.model_copy(update={"model": None, "cell": None}))
         rows = latest_rows(store.journal_rows(), grid_episodes(whole))
-        frame = write_results(store.table, rows, results_metadata(whole))
+        written = refresh_results(store.table, rows, results_metadata(whole))
     console.line(
-        f"score: {total} scored, {len(frame)} rows in {store.table.name}, {int(frame['infra_error'].sum())} infra_error"
+        f"score: {total} scored, {len(rows)} rows in {store.table.name}"
+        f"{'' if written else ' (up to date)'}, {sum(row['infra_error'] for row in rows)} infra_error"
     )
     return total
 

@@ -47,7 +47,7 @@ class Bucket:
 
     def adjust(self, amount: float) -> None:
         """Take (or, if negative, give back) the difference between an estimate and the truth."""
-        self._level = min(self._size, self._level - amount)
+        self._level -= amount
 
 
 class Pace:

@@ -223,6 +223,21 @@ def test_a_halt_lets_those_in_flight_finish(server: AnsweringServer, tmp_path: P
     assert isinstance(ran.campaign.halted, RunHalted)
 
 
+def test_a_halt_during_another_attempt_leaves_the_first_ones_outcome_told(
+    server: AnsweringServer, tmp_path: Path
+) -> None:
+    study = open_study(tmp_path, {"model": http_entry("openai", server.url)}, retry={"episode_attempts": 2})
+    server.script(Reply(404, {"error": {"message": "gone"}}), Reply(401, {"error": {"message": "bad key"}}))
+    ran = run_study(study, first=1)
+    (summary,) = ran.summaries
+    assert summary is not None
+    assert (summary.outcome, summary.kind) == ("infra_error", "http_404")
+    assert ran.campaign.tally.infra_errors == 1
+    assert ran.path().with_suffix(".attempt-1.jsonl").exists()
+    assert ran.marker() is None
+    assert isinstance(ran.campaign.halted, RunHalted)
+
+
 def test_one_models_refusal_stops_the_others_too(server: AnsweringServer, tmp_path: Path) -> None:
     models = {"model": http_entry("openai", server.url, limits={"concurrent_episodes": 1}), "agent": scripted_entry()}
     study = open_study(tmp_path, models, execution={"concurrent_episodes": 1})

@@ -186,6 +186,7 @@ print(len(held), sum(held.values()), totals.spent_by_model[f"m{seed}"])
 """
 
 
+@pytest.mark.slow
 def test_processes_side_by_side_stay_under_the_cap_after_every_line_and_agree_on_the_sums(path: Path) -> None:
     seeds = range(4)
     workers = [

@@ -78,20 +78,20 @@ def test_estimates_are_put_right() -> None:
 
 
 def test_places_are_given_in_the_order_of_asking() -> None:
-    time, served = Time(), list[int]()
+    served = list[int]()
 
     async def go() -> None:
-        bucket = time.bucket(60)
-        await bucket.take(60)
+        bucket = Bucket(6000)
+        await bucket.take(6000)
 
         async def asks(number: int, amount: float) -> None:
             await bucket.take(amount)
             served.append(number)
 
-        await asyncio.gather(*(asks(number, amount) for number, amount in enumerate([30, 1, 20, 1])))
+        await asyncio.gather(*(asks(number, amount) for number, amount in enumerate([15, 1, 5, 1])))
 
     asyncio.run(go())
-    assert served == [0, 1, 2, 3]
+    assert served == [0, 1, 2, 3], "a small request does not overtake a large one that waits"
 
 
 def test_one_who_gives_up_waiting_takes_nothing_and_blocks_nobody() -> None:

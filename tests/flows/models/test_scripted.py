@@ -256,6 +256,7 @@ print(content_hash([[c.model_dump(mode="json") for c in run.completions] for run
 """
 
 
+@pytest.mark.slow
 def test_the_same_episode_is_the_same_in_another_process() -> None:
     said = set()
     for seed, zone in (("0", "UTC"), ("4242", "Asia/Tokyo")):

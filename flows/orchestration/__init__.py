@@ -1,0 +1,11 @@
+"""Prefect as this project uses it: its settings, the server that a study brings along, running a flow to its end.
+
+Every task is async: a sync task under an async flow brings a thread, an event loop and a client of its own, at five
+times the CPU time.
+"""
+
+from flows.orchestration.ending import run_to_end
+from flows.orchestration.server import serving
+from flows.orchestration.settings import labels
+
+__all__ = ["labels", "run_to_end", "serving"]

@@ -1,0 +1,59 @@
+"""Prefect's settings, made before Prefect is first imported: it reads them then. What the user has set stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+
+API_URL = "PREFECT_API_URL"
+EMBEDDED = "AGENT_BENCH_EMBEDDED_SERVER"
+"""Set while the study's own server is the one that is reported to."""
+
+_QUIET = {
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_CLI_PROMPT": "false",
+}
+_SERVER = {
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
+    "PREFECT_UI_ENABLED": "false",
+    "PREFECT__SERVER_EPHEMERAL": "1",
+    "PREFECT__SERVER_FINAL": "1",
+}
+
+
+def quiet(environ: MutableMapping[str, str]) -> None:
+    """Leave the console to the study."""
+    for name, value in _QUIET.items():
+        environ.setdefault(name, value)
+
+
+def embed(root: Path, address: str, environ: MutableMapping[str, str]) -> None:
+    """Report to the study's own server at `address`, with Prefect's state under `root` and nowhere else."""
+    home = (root / ".prefect").resolve()
+    home.mkdir(parents=True, exist_ok=True)  # the server does not make its own home
+    environ.setdefault("PREFECT_HOME", str(home))
+    for name, value in _SERVER.items():
+        environ.setdefault(name, value)
+    environ[API_URL] = f"{address}/api"
+    environ[EMBEDDED] = "1"
+
+
+def labels(*names: str, environ: Mapping[str, str] = os.environ) -> set[str]:
+    """Tags of a task, where somebody can see them.
+
+    Every tagged task asks the server for a place under each tag's limit before and after it runs: on the embedded
+    server, which nobody watches, that costs more than the task.
+    """
+    return set() if EMBEDDED in environ else set(names)
