@@ -8,17 +8,16 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import httpx
-
 from flows.console import Console, StageProgress
 from flows.context import Study
 from flows.episodes.ledger import Ledger
 from flows.episodes.pacing import Sleep, paces
 from flows.episodes.runner import CapReached, Job, Runner, Summary
+from flows.episodes.transcript import expected_bytes
 from flows.errors import RunHalted, StudyError
 from flows.grid import Cell, Episode
 from flows.manifest import HttpModel, ScriptedModel
-from flows.models import open_adapter, open_client, resolve_endpoint
+from flows.models import Client, open_adapter, open_client, resolve_endpoint
 from flows.models.adapter import Adapter
 from flows.models.scripted import ScriptedAdapter
 
@@ -87,7 +86,7 @@ class Campaign:
         self.halted: StudyError | None = None
         self.capped = False
         self._environ = environ
-        self._client: httpx.AsyncClient | None = None
+        self._client: Client | None = None
         self._slots = asyncio.Semaphore(study.manifest.execution.concurrent_episodes)
         self._progress: StageProgress | None = None
         self._last: dict[str, str] = {}
@@ -123,6 +122,22 @@ class Campaign:
                 self.tally.skipped += 1
                 self.console.line(f"skip {model} {cell.id} {episode.episode_id}: complete")
         return jobs
+
+    def check_disk(self, episodes: int) -> None:
+        """Refuse to start `episodes` that would overrun the disk budget.
+
+        Raises:
+            StudyError: says what is there, what would be added, and the budget.
+        """
+        manifest = self.study.manifest
+        there = self.study.store.disk_bytes()
+        added = episodes * expected_bytes(manifest.expectation)
+        if there + added > manifest.budget.disk_gb * 1e9:
+            raise StudyError(
+                f"{self.study.store.root}: {there / 1e9:.2f} GB are there and {episodes} episodes would add about "
+                f"{added / 1e9:.2f} GB, over the budget of {manifest.budget.disk_gb:g} GB; raise budget.disk_gb in "
+                f"{self.study.manifest_path}, or make the grid smaller"
+            )
 
     def show_on(self, progress: StageProgress) -> None:
         """Report every finished episode to `progress`."""

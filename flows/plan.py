@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from flows.context import Study
 from flows.episodes.ledger import Ledger
 from flows.episodes.pricing import PER_MILLION, episode_bound
+from flows.episodes.transcript import expected_bytes
 from flows.grid import Cell, runs_of, supported_cells, unsupported
 from flows.manifest import BASELINE_AXIS, Manifest, ScriptedModel
 from flows.stats.power import detectable_difference
@@ -17,10 +18,6 @@ ARM_CORRELATION = 0.5
 INSTANCE_SHARE = 0.75
 """Assumed for the smallest detectable differences: the pass rate, the correlation of single episodes of two arms on
 one instance, and the share of an episode's variance that belongs to its instance."""
-
-_BYTES_PER_TOKEN = 4
-_OVERHEAD_PER_STEP = 1500
-"""Bytes of transcript per step beside the conversation itself: hashes, attempts, usage, the raw answer's envelope."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +61,6 @@ def _hours(manifest: Manifest, model: str, episodes: int) -> float:
     by_requests = episodes * expected.steps / requests / 60 if requests else 0.0
     by_tokens = episodes * (expected.tokens_in + expected.tokens_out) / tokens / 60 if tokens else 0.0
     return max(by_time, by_requests, by_tokens)
-
-
-def transcript_bytes(manifest: Manifest) -> float:
-    """Expected bytes of one transcript: the whole conversation once, and what every step adds around it."""
-    expected = manifest.expectation
-    conversation = 2 * expected.tokens_in / expected.steps + 2 * expected.tokens_out
-    return _BYTES_PER_TOKEN * conversation + _OVERHEAD_PER_STEP * expected.steps
 
 
 @dataclass(frozen=True)
@@ -170,7 +160,7 @@ def _cost_lines(study: Study, projections: Sequence[Projection]) -> list[str]:
     )
     cap, spent = manifest.budget.cap_usd, Ledger(study.store.ledger, manifest.budget.cap_usd).totals()
     fits = "fits under" if total <= cap else "EXCEEDS"
-    disk = episodes * transcript_bytes(manifest) / 1e9
+    disk = episodes * expected_bytes(manifest.expectation) / 1e9
     return [
         *lines,
         f"  the expected cost {fits} the cap of {cap:.2f} USD (so far spent {spent.spent:.2f}, unknown or reserved "

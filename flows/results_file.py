@@ -16,8 +16,9 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pandera.errors import SchemaErrors
 
 from flows.errors import StoreError
+from flows.files import storage, write_atomically
 from flows.results import COLUMNS, SCHEMA, SCHEMA_VERSION, results_frame
-from flows.store import MARKER, storage, write_atomically
+from flows.store import MARKER
 from tasks_env.canonical import canonical_json
 
 METADATA_KEY = b"agent_bench"

@@ -38,6 +38,7 @@ async def run(options: Options) -> dict[str, int]:
             await _cell_task(campaign, model, cell, jobs)()
 
     left = sum(len(jobs) for _, _, jobs in work)
+    campaign.check_disk(left)
     try:
         with console.progress("run", left, "episodes") as progress:
             campaign.show_on(progress)

@@ -11,9 +11,10 @@ from typing import Any
 from flows.context import Study
 from flows.episodes.transcript import read_transcript
 from flows.errors import StoreError, StudyError
+from flows.files import storage
 from flows.grid import Cell, Episode, runs_of, unsupported
 from flows.results import COLUMNS, INFRA_ERROR
-from flows.store import REBUILD_JOURNAL, Store, storage
+from flows.store import REBUILD_JOURNAL, Store
 from tasks_env import FinalState, Instance, ToolCall, Verdict, verify
 
 BENCHMARK = "stability"

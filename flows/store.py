@@ -1,4 +1,4 @@
-"""The file tree of a study: the only module that writes under data/, runs/ and results/.
+"""The file tree of a study: where everything under data/, runs/ and results/ lies, and what vouches for it.
 
     data/instances/<family>-<difficulty>-<sample>-<digest>/instances.jsonl, _COMPLETE     immutable
     data/variants/<cell-id>/<digest>/variants.jsonl, _COMPLETE                            immutable
@@ -7,66 +7,32 @@
     runs/<model>/<cell-id>/episodes/<episode-id>.attempt-<n>.jsonl                        earlier attempts (infra_error)
     runs/ledger.jsonl                                                                     reservations and spend
     results/scores.jsonl                                                                  append-only journal of rows
-    results/results.parquet                                                               its compaction
+    results/results.parquet, results._COMPLETE                                            its compaction
     results/analysis/                                                                     tables and figures
 
 A marker is written after what it vouches for has been flushed; anything without its marker is an interrupted
-attempt and is done again. Whole files are replaced atomically.
+attempt and is done again. Every byte is written through `flows.files`.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import shutil
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from flows.errors import CellLocked, StoreError
+from flows.errors import StoreError
+from flows.files import append_lines, exclusive, storage, write_atomically, write_flushed
 from tasks_env.canonical import canonical_json
 
 MARKER = "_COMPLETE"
 REBUILD_JOURNAL = "delete the file and score again, every row is made anew from its transcript"
-
-
-@contextmanager
-def storage(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusal into an error that names the path and what to do."""
-    try:
-        yield
-    except OSError as error:
-        advice = {
-            errno.ENOSPC: "no space left on the device; free some and run again, finished work is kept",
-            errno.EDQUOT: "the disk quota is used up; free some and run again, finished work is kept",
-            errno.EROFS: "the file system is read-only; choose a writable place for the study's root",
-            errno.EACCES: "permission denied; make the study's root writable for this user",
-            errno.EPERM: "operation not permitted; make the study's root writable for this user",
-        }.get(error.errno or 0, error.strerror or str(error))
-        where = Path(error.filename) if isinstance(error.filename, str) else path
-        raise StoreError(where, advice) from error
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace `path` by `data` in one step, flushed to the disk first. Raises `StoreError`."""
-    with storage(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
 
 
 class Store:
@@ -119,9 +85,9 @@ class Store:
                 temporary.mkdir()
                 lines = [canonical_json(record) + "\n" for record in records]
                 data = "".join(lines).encode("ascii")
-                _write_flushed(temporary / file_name, data)
+                write_flushed(temporary / file_name, data)
                 marker = {"count": len(lines), "sha256": hashlib.sha256(data).hexdigest()}
-                _write_flushed(temporary / MARKER, canonical_json(marker).encode())
+                write_flushed(temporary / MARKER, canonical_json(marker).encode())
                 if folder.exists() and not self.has_set(folder):
                     shutil.rmtree(folder)
                 _move_unless_there(temporary, folder)
@@ -240,68 +206,6 @@ class Store:
         return total
 
 
-@contextmanager
-def exclusive(path: Path, what: str) -> Iterator[None]:
-    """A lock file held by this process. It dies with the process, so a kill leaves nothing to clean up.
-
-    Raises:
-        CellLocked: another process holds it; names `what` and its pid.
-        StoreError: the lock file cannot be written.
-    """
-    with storage(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab+", buffering=0)
-    with file:
-        with storage(path):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise CellLocked(what, _holder(file)) from None
-            file.truncate(0)
-            file.write(str(os.getpid()).encode("ascii"))
-        yield
-
-
-def append_lines(path: Path, lines: Sequence[str]) -> None:
-    """Append whole lines, flushed to the disk, after cutting off a torn last line. Raises `StoreError`."""
-    if not lines:
-        return
-    with storage(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab+") as file:
-            cut_torn_tail(file)
-            file.write("".join(line + "\n" for line in lines).encode("ascii"))
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def cut_torn_tail(file: IO[bytes]) -> None:
-    """Truncate a JSONL file after its last whole line."""
-    size = file.seek(0, os.SEEK_END)
-    position = size
-    while position:
-        start = max(0, position - 4096)
-        file.seek(start)
-        newline = file.read(position - start).rfind(b"\n")
-        if newline >= 0:
-            position = start + newline + 1
-            break
-        position = start
-    if position != size:
-        file.truncate(position)
-
-
-def _holder(file: IO[bytes]) -> str:
-    """The pid in a lock file. Its holder writes it right after it has locked, so it may take a moment to appear."""
-    for _ in range(20):
-        file.seek(0)
-        text = file.read().decode("ascii", "replace").strip()
-        if text:
-            return text
-        time.sleep(0.01)
-    return "unknown"
-
-
 def _move_unless_there(temporary: Path, folder: Path) -> None:
     """Put a finished set in place; another process may have finished the same bytes first."""
     try:
@@ -335,10 +239,3 @@ def _json_object(data: bytes, path: Path, problem: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise StoreError(path, problem)
     return content
-
-
-def _write_flushed(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())

@@ -1,10 +1,10 @@
 """Errors of the environment.
 
-    TaskEnvError
-    ├── ParameterError      a family's difficulty parameters are invalid (a configuration mistake)
-    ├── GenerationError     no acceptable instance was found for a seed
-    ├── UnknownName         a family, difficulty, axis, level or tool that does not exist
-    └── ToolError           a tool call that cannot be carried out: data for the agent, never a crash
+TaskEnvError
+├── ParameterError      a family's difficulty parameters are invalid (a configuration mistake)
+├── GenerationError     no acceptable instance was found for a seed
+├── UnknownName         a family, difficulty, axis, level or tool that does not exist
+└── ToolError           a tool call that cannot be carried out: data for the agent, never a crash
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ def test_the_environment_example_runs_in_under_ten_lines() -> None:
     [example] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     statements = [line for line in example.splitlines() if line.strip()]
     assert len(statements) < 10
-    exec(compile(example, "README.md", "exec"), {})  # noqa: S102
+    exec(compile(example, "README.md", "exec"), {})
 
 
 def test_the_top_shows_the_two_commands() -> None:

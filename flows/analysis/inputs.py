@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
+from flows.files import storage
 from flows.preregistration import Preregistration, read_preregistration
 from flows.results_file import read_results
-from flows.store import MARKER, Store, storage
+from flows.store import MARKER, Store
 from tasks_env.canonical import content_hash
 from tasks_env.seeding import derive_seed
 

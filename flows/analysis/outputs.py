@@ -16,12 +16,13 @@ from flows.analysis.inputs import (
     coverage,
     preregistration_table,
 )
+from flows.files import storage, write_atomically
 from flows.report.figures import draw_figures, render_png, render_svg
 from flows.stats.inference_tables import TABLE_COLUMNS as INFERENCE_COLUMNS
 from flows.stats.inference_tables import inference_tables
 from flows.stats.tables import TABLE_COLUMNS as CORE_COLUMNS
 from flows.stats.tables import core_tables
-from flows.store import MARKER, Store, storage, write_atomically
+from flows.store import MARKER, Store
 from tasks_env.canonical import canonical_json
 
 TABLE_COLUMNS = {

@@ -14,19 +14,16 @@ whose usage the provider did not say; it stays booked for good.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from flows.store import cut_torn_tail, storage
+from flows.files import SharedLines
 from tasks_env.canonical import canonical_json
 
 
@@ -86,15 +83,15 @@ class Ledger:
     def __init__(self, path: Path, cap_usd: float) -> None:
         self.path = path
         self.cap_usd = cap_usd
+        self._lines = SharedLines(path)
         self._totals = Totals()
-        self._read_to = 0
 
     def totals(self) -> Totals:
-        """The sums as of now; a missing file is an empty ledger."""
-        if self.path.exists():
-            with self._locked() as file:
-                self._catch_up(file)
-        return self._totals
+        """The sums as of now; a missing file is an empty ledger. Changes and locks nothing."""
+        totals = Totals()
+        for line in self._lines.whole_lines():
+            totals.apply(json.loads(line))
+        return totals
 
     def reserve(self, usd: float, *, model: str, cell: str, episode: str, attempt: int) -> str | None:
         """Hold `usd` for an episode. Returns the reservation's id, or null if it does not fit under the cap."""
@@ -128,10 +125,9 @@ class Ledger:
     ) -> None:
         """Book what an attempt took and free the rest of its reservation."""
         # Not flushed to the disk: after a power cut the reservation would still be there, which is the safe side.
-        with self._locked() as file:
-            self._catch_up(file)
+        with self._lines.locked():
+            self._catch_up()
             self._append(
-                file,
                 {
                     "op": "settle",
                     "id": reservation,
@@ -148,44 +144,29 @@ class Ledger:
 
         Only for somebody who has looked at the provider's bill, while no other machine works on this root.
         """
-        with self._locked() as file:
-            self._catch_up(file)
+        with self._lines.locked():
+            self._catch_up()
             abandoned = self._totals.abandoned()
             for key, usd in abandoned.items():
                 entry = {"op": "release", "id": key, "usd": usd, "pid": os.getpid(), "at": _now()}
-                self._append(file, entry)
+                self._append(entry)
         return abandoned
 
     def _append_if_it_fits(self, usd: float, entry: dict[str, Any]) -> str | None:
-        with self._locked() as file:
-            self._catch_up(file)
+        with self._lines.locked():
+            self._catch_up()
             if self._totals.committed + usd > self.cap_usd:
                 return None
-            self._append(file, entry)
+            self._append(entry)
         return str(entry["id"])
 
-    @contextmanager
-    def _locked(self) -> Iterator[IO[bytes]]:
-        with storage(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab+") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                yield file
-
-    def _catch_up(self, file: IO[bytes]) -> None:
-        cut_torn_tail(file)
-        file.seek(self._read_to)
-        for line in file.read().splitlines():
+    def _catch_up(self) -> None:
+        for line in self._lines.news():
             self._totals.apply(json.loads(line))
-        self._read_to = file.tell()
 
-    def _append(self, file: IO[bytes], entry: dict[str, Any], *, durable: bool = True) -> None:
-        file.write(canonical_json(entry).encode("ascii") + b"\n")
-        file.flush()
-        if durable:
-            os.fsync(file.fileno())
+    def _append(self, entry: dict[str, Any], *, durable: bool = True) -> None:
+        self._lines.append(canonical_json(entry), durable=durable)
         self._totals.apply(entry)
-        self._read_to = file.tell()
 
 
 def _now() -> str:

@@ -23,56 +23,35 @@ surrogates and right-to-left text are escaped and survive.
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from flows.errors import StoreError
-from flows.store import storage
+from flows.files import LineFile, storage
+from flows.manifest import Expectation
 from tasks_env.canonical import canonical_json
 
 TRANSCRIPT_VERSION = 1
 
+_BYTES_PER_TOKEN = 4
+_OVERHEAD_PER_STEP = 1500
+"""Bytes per step beside the conversation itself: hashes, attempts, usage, the raw answer's envelope."""
 
-class TranscriptWriter:
-    """Writes events to `path`; `close` vouches for them. Every method but `abandon` raises `StoreError`."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._hash = hashlib.sha256()
-        with storage(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: IO[bytes] = path.open("wb")
+def expected_bytes(expected: Expectation) -> float:
+    """Expected size of one transcript: the whole conversation once, and what every step adds around it."""
+    conversation = 2 * expected.tokens_in / expected.steps + 2 * expected.tokens_out
+    return _BYTES_PER_TOKEN * conversation + _OVERHEAD_PER_STEP * expected.steps
+
+
+class TranscriptWriter(LineFile):
+    """Writes events; `close` vouches for them."""
 
     def record(self, event: str, **fields: Any) -> None:
-        """Append one event."""
-        line = canonical_json({"event": event, **fields}).encode("ascii") + b"\n"
-        self._hash.update(line)
-        with storage(self.path):
-            self._file.write(line)
-
-    def flush(self) -> None:
-        """Let others see what was recorded."""
-        with storage(self.path):
-            self._file.flush()
-
-    def close(self) -> str:
-        """Flush to the disk. Returns the SHA-256 of all bytes."""
-        with storage(self.path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-        return self._hash.hexdigest()
-
-    def abandon(self) -> None:
-        """Close without vouching for anything; nothing happens after `close`."""
-        # A full disk refuses the buffered rest once more; whoever abandons knows.
-        with contextlib.suppress(OSError):
-            self._file.close()
+        """Append one event. Raises `StoreError`."""
+        self.append(canonical_json({"event": event, **fields}))
 
 
 def read_transcript(path: Path) -> list[dict[str, Any]]:

@@ -17,6 +17,9 @@ from flows.models.keys import ApiKey
 from flows.models.openai import OpenAIAdapter
 from tasks_env.errors import UnknownName
 
+Client = httpx.AsyncClient
+"""Holds the connections of one campaign."""
+
 HTTP_ADAPTERS: dict[str, type[OpenAIAdapter] | type[AnthropicAdapter]] = {
     "anthropic": AnthropicAdapter,
     "openai": OpenAIAdapter,
@@ -113,6 +116,7 @@ __all__ = [
     "HTTP_ADAPTERS",
     "Adapter",
     "ApiKey",
+    "Client",
     "Endpoint",
     "MissingAddress",
     "MissingKey",

@@ -18,7 +18,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from flows.models.messages import Completion, Message
-from tasks_env.types import Instance, ToolSpec, Variant
+from tasks_env.types import ToolSpec
 
 
 class ModelCallError(Exception):
@@ -85,11 +85,3 @@ class Adapter(Protocol):
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> Completion:
         """One attempt at one answer. Raises `ModelCallError`."""
-
-
-class EpisodeContext(Protocol):
-    """What the scripted agent may know of the episode; no part of it reaches a request body."""
-
-    episode_id: str
-    instance: Instance
-    variant: Variant

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,6 +28,9 @@ BODY_BYTES = 16 * 2**20
 
 def open_client() -> httpx.AsyncClient:
     """A client without a limit of its own (that is the scaffold's); loopback never goes through a proxy."""
+    # At DEBUG these quote answer headers, in which a server may echo a key.
+    for name in ("httpcore", "httpx"):
+        logging.getLogger(name).setLevel(logging.INFO)
     return httpx.AsyncClient(
         limits=httpx.Limits(max_connections=None),
         mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},

@@ -19,7 +19,7 @@ from flows.console import Console
 from flows.context import Study
 from flows.episodes.ledger import Ledger
 from flows.episodes.pricing import call_bound, episode_bound
-from flows.errors import RunHalted
+from flows.errors import RunHalted, StudyError
 from tests.flows.episodes.answering import AnsweringServer, Turn, said
 from tests.flows.episodes.support import Ran, http_entry, open_study, run_study, scripted_entry
 from tests.flows.models.fault_server import Received, Reply
@@ -367,3 +367,9 @@ def test_a_key_leaves_no_trace_in_files_errors_or_logs(
     assert any(re.search(r"attempt-\d", path.name) for path in files)
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
     assert [text[:200] for text in told if KEY in text] == []
+
+
+def test_a_run_past_the_disk_budget_is_refused_before_it_starts(tmp_path: Path) -> None:
+    study = open_study(tmp_path, {"agent": scripted_entry()}, budget={"cap_usd": 1.0, "disk_gb": 1e-6})
+    with pytest.raises(StudyError, match=r"over the budget of 1e-06 GB; raise budget\.disk_gb"):
+        Campaign(study, Console()).check_disk(10)

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from flows.context import Options, Study
-from flows.plan import detectable, plan_text, project, transcript_bytes
+from flows.episodes.transcript import expected_bytes
+from flows.plan import detectable, plan_text, project
 from tests.flows.small_study import open_study, tree_bytes
 
 ROOT = Path(__file__).parents[2]
@@ -109,7 +110,7 @@ def test_one_level_chosen_is_one_level(tmp_path: Path) -> None:
 
 def test_transcripts_size_is_the_conversation_once_and_an_overhead_per_step(tmp_path: Path) -> None:
     # 4 bytes a token; the last of 4 requests holds twice the mean of 500; what is written appears twice; 1500 a step.
-    assert transcript_bytes(open_study(tmp_path).manifest) == 4 * (1000 + 200) + 4 * 1500
+    assert expected_bytes(open_study(tmp_path).manifest.expectation) == 4 * (1000 + 200) + 4 * 1500
 
 
 class TestTheShippedGrid:
@@ -125,4 +126,4 @@ class TestTheShippedGrid:
 
     def test_fits_on_the_disk(self, study: Study) -> None:
         episodes = sum(project(study, model).episodes for model in study.models)
-        assert episodes * transcript_bytes(study.manifest) < study.manifest.budget.disk_gb * 1e9
+        assert episodes * expected_bytes(study.manifest.expectation) < study.manifest.budget.disk_gb * 1e9

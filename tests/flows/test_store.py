@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from flows.errors import CellLocked, StoreError
-from flows.store import Store, append_lines, exclusive, storage, write_atomically
+from flows.files import append_lines, exclusive, storage, write_atomically
+from flows.store import Store
 from tests.flows.small_study import tree_bytes
 
 ROOT = Path(__file__).parents[2]

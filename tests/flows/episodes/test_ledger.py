@@ -106,7 +106,10 @@ def test_a_torn_reservation_never_happened(path: Path) -> None:
     for cut in range(1, len(torn)):
         path.write_bytes(whole + torn[:cut])
         assert sums(Ledger(path, 10.0).totals()) == (0, 0, 2.0)
-        assert path.read_bytes() == whole
+        assert path.read_bytes() == whole + torn[:cut], "looking changes nothing"
+        added = reserved(Ledger(path, 10.0), 1.0)
+        assert sums(Ledger(path, 10.0).totals()) == (0, 0, 3.0)
+        assert path.read_bytes().startswith(whole + b"{") and added in path.read_text(encoding="ascii")
 
 
 def test_a_torn_settlement_leaves_the_reservation_booked(path: Path) -> None:
@@ -305,8 +308,9 @@ def test_an_operation_reads_only_what_is_new(long_ledger: Ledger, monkeypatch: p
     other = Ledger(long_ledger.path, 1e9)
     assert other.totals().spent == 75.0
     assert len(applied) == 600
+    reserved(other, 1.0)
     applied.clear()
     reserved(other, 1.0)
     assert len(applied) == 1
-    long_ledger.totals()
-    assert len(applied) == 2
+    reserved(long_ledger, 1.0)
+    assert len(applied) == 4, "two of the other's and its own"

@@ -1,0 +1,215 @@
+"""Writing files so that a kill, a full disk or another process leaves nothing half-written: the only module that does.
+
+Whole files are replaced atomically; lines are appended whole, and a line that a crash tore is cut off before the
+next one; locks die with their process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from flows.errors import CellLocked, StoreError
+
+
+@contextmanager
+def storage(path: Path) -> Iterator[None]:
+    """Turn the operating system's refusal into an error that names the path and what to do."""
+    try:
+        yield
+    except OSError as error:
+        advice = {
+            errno.ENOSPC: "no space left on the device; free some and run again, finished work is kept",
+            errno.EDQUOT: "the disk quota is used up; free some and run again, finished work is kept",
+            errno.EROFS: "the file system is read-only; choose a writable place for the study's root",
+            errno.EACCES: "permission denied; make the study's root writable for this user",
+            errno.EPERM: "operation not permitted; make the study's root writable for this user",
+        }.get(error.errno or 0, error.strerror or str(error))
+        where = Path(error.filename) if isinstance(error.filename, str) else path
+        raise StoreError(where, advice) from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace `path` by `data` in one step, flushed to the disk first. Raises `StoreError`."""
+    with storage(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def write_flushed(path: Path, data: bytes) -> None:
+    """Write a whole file, flushed to the disk."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def exclusive(path: Path, what: str) -> Iterator[None]:
+    """A lock file held by this process. It dies with the process, so a kill leaves nothing to clean up.
+
+    Raises:
+        CellLocked: another process holds it; names `what` and its pid.
+        StoreError: the lock file cannot be written.
+    """
+    with storage(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab+", buffering=0)
+    with file:
+        with storage(path):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise CellLocked(what, _holder(file)) from None
+            file.truncate(0)
+            file.write(str(os.getpid()).encode("ascii"))
+        yield
+
+
+def append_lines(path: Path, lines: Sequence[str]) -> None:
+    """Append whole lines, flushed to the disk, after cutting off a torn last line. Raises `StoreError`."""
+    if not lines:
+        return
+    with storage(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+") as file:
+            cut_torn_tail(file)
+            file.write("".join(line + "\n" for line in lines).encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def cut_torn_tail(file: IO[bytes]) -> None:
+    """Truncate a JSONL file after its last whole line."""
+    size = file.seek(0, os.SEEK_END)
+    position = size
+    while position:
+        start = max(0, position - 4096)
+        file.seek(start)
+        newline = file.read(position - start).rfind(b"\n")
+        if newline >= 0:
+            position = start + newline + 1
+            break
+        position = start
+    if position != size:
+        file.truncate(position)
+
+
+def _holder(file: IO[bytes]) -> str:
+    """The pid in a lock file. Its holder writes it right after it has locked, so it may take a moment to appear."""
+    for _ in range(20):
+        file.seek(0)
+        text = file.read().decode("ascii", "replace").strip()
+        if text:
+            return text
+        time.sleep(0.01)
+    return "unknown"
+
+
+class LineFile:
+    """A new file of lines, hashed as they are written. Every method but `abandon` raises `StoreError`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._hash = hashlib.sha256()
+        with storage(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] = path.open("wb")
+
+    def append(self, line: str) -> None:
+        """Write one line of ASCII text."""
+        data = line.encode("ascii") + b"\n"
+        self._hash.update(data)
+        with storage(self.path):
+            self._file.write(data)
+
+    def flush(self) -> None:
+        """Let others see what was written."""
+        with storage(self.path):
+            self._file.flush()
+
+    def close(self) -> str:
+        """Flush to the disk. Returns the SHA-256 of all bytes."""
+        with storage(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        return self._hash.hexdigest()
+
+    def abandon(self) -> None:
+        """Close without vouching for anything; nothing happens after `close`."""
+        # A full disk refuses the buffered rest once more; whoever abandons knows.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+
+class SharedLines:
+    """A file of lines that several processes read and append to, one at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+        self._read_to = 0
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the file against every other process. Raises `StoreError`."""
+        with storage(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab+") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                self._file = file
+                try:
+                    yield
+                finally:
+                    self._file = None
+
+    def news(self) -> list[bytes]:
+        """The whole lines that were appended since the last look. Only while locked."""
+        file = self._held()
+        cut_torn_tail(file)
+        file.seek(self._read_to)
+        lines = file.read().splitlines()
+        self._read_to = file.tell()
+        return lines
+
+    def append(self, line: str, *, durable: bool) -> None:
+        """Append one line of ASCII text; `durable` flushes it to the disk. Only while locked, after `news`."""
+        file = self._held()
+        file.write(line.encode("ascii") + b"\n")
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+        self._read_to = file.tell()
+
+    def whole_lines(self) -> list[bytes]:
+        """All whole lines, without changing or locking anything; a missing file has none. Raises `StoreError`."""
+        with storage(self.path):
+            try:
+                data = self.path.read_bytes()
+            except FileNotFoundError:
+                return []
+        whole, _, _ = data.rpartition(b"\n")
+        return whole.splitlines()
+
+    def _held(self) -> IO[bytes]:
+        if self._file is None:
+            raise RuntimeError(f"{self.path} is not locked")
+        return self._file
