@@ -42,9 +42,14 @@ async def run(options: Options) -> dict[str, int]:
     try:
         with console.progress("run", left, "episodes") as progress:
             campaign.show_on(progress)
+            for model in study.models:
+                complete = [cell for name, cell, jobs in work if name == model and not jobs]
+                if complete:
+                    await _complete_task(campaign, model, complete)()
             async with asyncio.TaskGroup() as group:
                 for model, cell, jobs in work:
-                    group.create_task(in_turn(model, cell, jobs))
+                    if jobs:
+                        group.create_task(in_turn(model, cell, jobs))
     except* Exception as errors:  # noqa: BLE001 - whatever stopped a cell, the first is the one to report
         raise errors.exceptions[0] from None
     finally:
@@ -58,6 +63,27 @@ async def run(options: Options) -> dict[str, int]:
     return {"planned": tally.planned, "finished": tally.finished, "infra_errors": tally.infra_errors}
 
 
+def _complete_task(
+    campaign: Campaign, model: str, cells: list[Cell]
+) -> Task[[], Coroutine[Any, Any, dict[str, dict[str, int]]]]:
+    """All complete cells of a model as one task, cached under their episodes: what is done costs one look."""
+    study = campaign.study
+
+    async def complete_cells() -> dict[str, dict[str, int]]:
+        return {cell.id: dict(campaign.tally.outcomes[(model, cell.id)]) for cell in cells}
+
+    episodes = [episode.episode_id for cell in cells for episode in study.episodes(model, cell)]
+    key = content_hash([CACHE_VERSION, study.store.identity(), model, episodes])
+    return task(
+        name="complete-cells",
+        task_run_name=f"{model}: {len(cells)} complete cells",
+        tags=labels(model),
+        persist_result=True,
+        result_serializer="json",
+        cache_policy=CacheKeyFnPolicy(cache_key_fn=lambda _context, _parameters: key),
+    )(complete_cells)
+
+
 def _cell_task(
     campaign: Campaign, model: str, cell: Cell, jobs: list[Job]
 ) -> Task[[], Coroutine[Any, Any, dict[str, int]]]:
@@ -66,9 +92,8 @@ def _cell_task(
     retries = study.manifest.retry.episode_attempts - 1
 
     async def episodes() -> dict[str, int]:
-        if jobs:
-            with study.store.cell_lock(model, cell.id):
-                await asyncio.gather(*(_episode(job) for job in jobs))
+        with study.store.cell_lock(model, cell.id):
+            await asyncio.gather(*(_episode(job) for job in jobs))
         return dict(campaign.tally.outcomes[(model, cell.id)])
 
     async def _episode(job: Job) -> None:
@@ -80,16 +105,11 @@ def _cell_task(
         else:
             await campaign.attempt_repeatedly(job)
 
-    identity = [CACHE_VERSION, study.store.identity(), model, cell.id]
-    key = content_hash([*identity, [episode.episode_id for episode in study.episodes(model, cell)]])
     return task(
         name="cell",
         task_run_name=f"{model} {cell.id}",
         tags=labels(model, cell.family, cell.axis),
-        persist_result=True,
-        result_serializer="json",
-        cache_policy=CacheKeyFnPolicy(cache_key_fn=lambda _context, _parameters: key),
-        refresh_cache=bool(jobs),
+        persist_result=False,
     )(episodes)
 
 

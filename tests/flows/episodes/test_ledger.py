@@ -109,7 +109,8 @@ def test_a_torn_reservation_never_happened(path: Path) -> None:
         assert path.read_bytes() == whole + torn[:cut], "looking changes nothing"
         added = reserved(Ledger(path, 10.0), 1.0)
         assert sums(Ledger(path, 10.0).totals()) == (0, 0, 3.0)
-        assert path.read_bytes().startswith(whole + b"{") and added in path.read_text(encoding="ascii")
+        assert path.read_bytes().startswith(whole + b"{")
+        assert added in path.read_text(encoding="ascii")
 
 
 def test_a_torn_settlement_leaves_the_reservation_booked(path: Path) -> None:
