@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from flows.orchestration import serving
+
 ROOT = Path(__file__).resolve().parent.parent
 
 SMALL_GRID = {
@@ -21,31 +23,19 @@ SMALL_GRID = {
 
 
 @pytest.fixture(scope="session")
-def prefect_api_url() -> Iterator[str]:
+def prefect_api_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the one Prefect server that every flow of the test run reports to."""
-    settings = {
-        "PREFECT_LOGGING_LEVEL": "CRITICAL",
-        "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
-        "PREFECT_LOGGING_TO_API_ENABLED": "false",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-    }
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in settings.items():
-            patch.setenv(name, value)
-        from prefect.settings import PREFECT_API_URL
-        from prefect.testing.utilities import prefect_test_harness
-
-        with prefect_test_harness(server_startup_timeout=240):
-            url = PREFECT_API_URL.value()
-            assert url is not None
-            yield url
+        patch.delenv("PREFECT_API_URL", raising=False)
+        with serving(tmp_path_factory.mktemp("prefect")) as server:
+            server.wait()
+            yield os.environ["PREFECT_API_URL"]
 
 
 @pytest.fixture
 def study_environment(prefect_api_url: str) -> dict[str, str]:
     """The environment of a command in a process of its own that reports to the test run's server."""
-    return {**os.environ, "PREFECT_API_URL": prefect_api_url, "PREFECT_LOGGING_LEVEL": "CRITICAL"}
+    return {**os.environ, "PREFECT_API_URL": prefect_api_url}
 
 
 def small_manifest(folder: Path, grid: dict[str, Any] | None = None, **sections: dict[str, Any]) -> Path:

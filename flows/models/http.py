@@ -28,9 +28,9 @@ BODY_BYTES = 16 * 2**20
 
 def open_client() -> httpx.AsyncClient:
     """A client without a limit of its own (that is the scaffold's); loopback never goes through a proxy."""
-    # At DEBUG these quote answer headers, in which a server may echo a key.
+    # At DEBUG these quote answer headers, in which a server may echo a key; at INFO they drown the progress.
     for name in ("httpcore", "httpx"):
-        logging.getLogger(name).setLevel(logging.INFO)
+        logging.getLogger(name).setLevel(logging.WARNING)
     return httpx.AsyncClient(
         limits=httpx.Limits(max_connections=None),
         mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},

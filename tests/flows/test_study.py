@@ -101,7 +101,7 @@ def test_stages_report_only_to_their_own_tree(tmp_path: Path) -> None:
 def test_cap_reached_is_a_visible_partial_and_analyze_lists_the_cells(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    manifest = small_manifest(tmp_path, {"families": {"query": ["easy"]}}, budget={"cap_usd": 1.55})
+    manifest = small_manifest(tmp_path, {"families": {"query": ["easy"]}}, budget={"cap_usd": 1.47})
     run_study(manifest)
     out = capsys.readouterr().out
     assert "PARTIAL: the cost cap is reached" in out
@@ -109,7 +109,7 @@ def test_cap_reached_is_a_visible_partial_and_analyze_lists_the_cells(
     assert "cells are not complete" in out
     frame, _ = read_results(tmp_path / ".smoke" / "results" / "results.parquet")
     assert 0 < len(frame) < 20
-    assert frame["cost_usd"].sum() < 1.55
+    assert frame["cost_usd"].sum() < 1.47
 
 
 def _files(root: Path, pattern: str, at_least: int) -> Callable[[], bool]:
