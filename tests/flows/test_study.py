@@ -21,6 +21,9 @@ from flows.results_file import read_results
 from flows.stats.tables import TABLE_COLUMNS as CORE_TABLES
 from tests.conftest import small_manifest
 
+pytestmark = pytest.mark.xdist_group("prefect")
+"""One worker runs them all, so that there is one server."""
+
 EVERY_LEVEL = {
     "paraphrase": ["p1", "p2", "p3", "p4", "p5"],
     "tool_names": ["synonyms", "opaque"],
