@@ -168,6 +168,7 @@ def test_failing_stage_is_named_and_exits_non_zero(tmp_path: Path, study_environ
     (tmp_path / ".smoke" / "data" / "variants").write_text("a file where a folder must be")
     failed = subprocess.run(command, env=study_environment, capture_output=True, text=True, timeout=300)
     assert failed.returncode == 1
-    assert "SMOKE FAILED in stage 'perturb'" in failed.stderr
-    assert "Traceback" not in failed.stderr
+    first, second = failed.stderr.splitlines()
+    assert first == "SMOKE FAILED in stage 'perturb'"
+    assert second.startswith("agent-bench: stage 'perturb' failed: ")
     assert "SMOKE OK" not in failed.stdout
