@@ -158,9 +158,13 @@ def test_a_key_reaches_the_server_through_the_environment_only_if_given(
 
 
 def test_ctrl_c_stops_the_server_too(tmp_path: Path) -> None:
-    """A whole process, interrupted as a terminal would: its server must not outlive it."""
+    """A whole process, interrupted as a terminal would: its server must not outlive it.
+
+    A test run in the background of a shell ignores the signal, and its children inherit that.
+    """
     script = f"""
-import pathlib, subprocess, sys, time
+import pathlib, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from flows.local_model import launcher
 launcher.require_extra = lambda: None
 start = subprocess.Popen
