@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from tasks_env.types import Content, Frozen, Instance, JsonObject, ToolCall, ToolSpec, Verdict, VerifierInput
+from tasks_env.types import (
+    Content,
+    FinalState,
+    Frozen,
+    Instance,
+    JsonObject,
+    ToolCall,
+    ToolSpec,
+    Verdict,
+    VerifierInput,
+)
 
 
 class Reply(Frozen):
@@ -26,6 +37,18 @@ class World(Protocol):
 
     def state(self) -> JsonObject:
         """The present state as JSON: what becomes `FinalState.data`."""
+
+
+class Proposal(Frozen):
+    """A final state that a proof puts before the verifier."""
+
+    operator: str
+    """How it was made from the right one: one of the family's `restatement_operators` or `near_miss_operators`."""
+    state: FinalState
+
+
+SecondOpinion = Callable[[FinalState], bool]
+"""Whether a final state is right, found out by another route than the verifier's."""
 
 
 ParamsT = TypeVar("ParamsT", bound=Frozen)
@@ -48,6 +71,10 @@ class Family(ABC, Generic[ParamsT]):
     closing_tool: ClassVar[str]
     """The tool whose successful call ends the episode."""
     phrasings: ClassVar[tuple[str, ...]] = ("base", "p1", "p2", "p3", "p4", "p5")
+    restatement_operators: ClassVar[tuple[str, ...]]
+    """The ways to write a right answer differently that `restatements` knows."""
+    near_miss_operators: ClassVar[tuple[str, ...]]
+    """The ways to be wrong by a little that `near_misses` knows."""
 
     @abstractmethod
     def generate(self, params: ParamsT, seed: int) -> Content:
@@ -76,3 +103,23 @@ class Family(ABC, Generic[ParamsT]):
     @abstractmethod
     def mistake(self, instance: Instance, rng: random.Random) -> tuple[ToolCall, ...]:
         """A plausible plan that fails: the reference with one wrong step, closing call included."""
+
+    @abstractmethod
+    def second_opinion(self, instance: Instance) -> SecondOpinion:
+        """An independent judge: it shares no code with the generator, the tools, the reference or the verifier,
+        and reads `instance.spec` and `instance.world` but never `instance.truth`."""
+
+    @abstractmethod
+    def untouched(self, instance: Instance) -> Iterator[tuple[ToolCall, ...]]:
+        """Plans that hand in what was there from the start, closing call included; each must fail."""
+
+    @abstractmethod
+    def restatements(self, instance: Instance, right: FinalState) -> Iterator[Proposal]:
+        """The right final state in other bytes that mean the same; each must pass."""
+
+    @abstractmethod
+    def near_misses(self, instance: Instance, right: FinalState, rng: random.Random) -> Iterator[Proposal]:
+        """Mutants of the right final state; each must fail unless the second opinion calls it right.
+
+        Several mutants of one operator are welcome. An operator that an instance offers no place for yields
+        nothing."""
