@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import ClassVar
 
-from tasks_env.families.base import Family
+from tasks_env.families.base import Family, Proposal, SecondOpinion
 from tasks_env.families.filesys.generator import generate
 from tasks_env.families.filesys.goals import Spec, tree
+from tasks_env.families.filesys.near_misses import OPERATORS, near_misses
 from tasks_env.families.filesys.params import FilesysParams
 from tasks_env.families.filesys.reference import mistake, reference
+from tasks_env.families.filesys.restatements import RESTATEMENTS, restatements
+from tasks_env.families.filesys.second_opinion import second_opinion
 from tasks_env.families.filesys.tools import CLOSING_TOOL, TOOLS
+from tasks_env.families.filesys.untouched import untouched
 from tasks_env.families.filesys.verifier import verify
 from tasks_env.families.filesys.wording import prompt
 from tasks_env.families.filesys.world import FileWorld
-from tasks_env.types import Content, Instance, ToolCall, ToolSpec, Verdict, VerifierInput
+from tasks_env.types import Content, FinalState, Instance, ToolCall, ToolSpec, Verdict, VerifierInput
 
 
 class Filesys(Family[FilesysParams]):
@@ -29,6 +34,8 @@ class Filesys(Family[FilesysParams]):
     params = FilesysParams
     demonstration = FilesysParams(files=2, depth=1, goals=1, searches=0, conditionals=0, matches=1, decoys=0)
     closing_tool: ClassVar[str] = CLOSING_TOOL
+    restatement_operators: ClassVar[tuple[str, ...]] = tuple(RESTATEMENTS)
+    near_miss_operators: ClassVar[tuple[str, ...]] = OPERATORS
 
     def generate(self, params: FilesysParams, seed: int) -> Content:
         """The task for `seed`. Raises `GenerationError`."""
@@ -57,3 +64,20 @@ class Filesys(Family[FilesysParams]):
     def mistake(self, instance: Instance, rng: random.Random) -> tuple[ToolCall, ...]:
         """The reference with one wrong step: a goal skipped or misread, a slip, or damage elsewhere."""
         return mistake(instance, rng)
+
+    def second_opinion(self, instance: Instance) -> SecondOpinion:
+        """Real files, other libraries, and the rule of equality read by another route."""
+        judge = second_opinion(instance.spec, tree(instance.world["files"]))
+        return lambda state: judge(state.submitted, state.data)
+
+    def untouched(self, instance: Instance) -> Iterator[tuple[ToolCall, ...]]:
+        """The start tree: at once, after a look, rewritten as it is, moved there and back."""
+        return untouched(tree(instance.world["files"]))
+
+    def restatements(self, instance: Instance, right: FinalState) -> Iterator[Proposal]:  # noqa: ARG002
+        """Other line breaks, newlines at the end, Unicode normal form and order of files."""
+        return restatements(right)
+
+    def near_misses(self, instance: Instance, right: FinalState, rng: random.Random) -> Iterator[Proposal]:
+        """Goals unmet and misread, files and texts wrong by a little, damage elsewhere, no submission."""
+        return near_misses(instance, right, rng)

@@ -13,7 +13,6 @@ from tasks_env.families.filesys.effects import (
     effects,
     holds,
     settings,
-    with_value,
 )
 from tasks_env.families.filesys.goals import (
     Append,
@@ -30,6 +29,7 @@ from tasks_env.families.filesys.goals import (
     Move,
     Purge,
 )
+from tasks_env.families.filesys.simple_readings import simple_readings
 
 
 def wrong_readings(goal: Goal, files: Files) -> dict[str, Effects]:
@@ -38,12 +38,8 @@ def wrong_readings(goal: Goal, files: Files) -> dict[str, Effects]:
     The wording settles every one of these cases; that they differ here makes a misreading visible.
     """
     match goal:
-        case Create() | Move() | Delete():
-            return {}
-        case Append():
-            return {"as the first line": {goal.path: goal.line + "\n" + files[goal.path]}}
-        case Edit():
-            return _edits(goal, files[goal.path])
+        case Create() | Move() | Delete() | Edit() | Append():
+            return simple_readings(goal, files)
         case Count():
             return _counts(goal, files)
         case CountRows():
@@ -87,20 +83,6 @@ def sorts_one_way(paths: list[str]) -> bool:
 
 def _starts(prefix: str, text: str) -> bool:
     return any(line.startswith(prefix) for line in text.split("\n"))
-
-
-def _edits(goal: Edit, text: str) -> dict[str, Effects]:
-    first = next((i for i, _, key, _ in settings(text) if key == goal.key), None)
-    alike = next((i for i, line in enumerate(text.split("\n")) if goal.key in line and " = " in line), None)
-    return {
-        "in whichever section comes first": _set(goal, text, first) if goal.section is not None else {},
-        "in the first line that mentions the key": _set(goal, text, alike),
-        "as a new line at the end": {goal.path: text + f"{goal.key} = {goal.value}\n"},
-    }
-
-
-def _set(goal: Edit, text: str, index: int | None) -> Effects:
-    return {} if index is None else {goal.path: with_value(text, index, goal.value)}
 
 
 def _counts(goal: Count, files: Files) -> dict[str, Effects]:
@@ -208,4 +190,5 @@ def _branches(goal: Conditional, files: Files) -> dict[str, Effects]:
     }
     if comment is not None:
         wrong["in the comment"] = outcomes[compare(check, comment.split(" = ", 1)[1])]
-    return wrong
+    branch = goal.then if truth else goal.otherwise
+    return wrong | {f"{branch.kind} {name}": changes for name, changes in wrong_readings(branch, files).items()}

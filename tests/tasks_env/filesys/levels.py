@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
+
+from ruamel.yaml import YAML
 
 from tasks_env.families.filesys import Filesys, FilesysParams
 from tasks_env.families.filesys.goals import Files, Goal, Spec, tree
@@ -18,7 +21,16 @@ LEVELS: dict[str, FilesysParams] = {
     "largest": FilesysParams(files=80, depth=6, goals=8, searches=8, conditionals=0, matches=6, decoys=2),
     "smallest": Filesys.demonstration,
 }
+MANIFEST = YAML(typ="safe").load(Path(__file__).parents[3] / "experiments.yaml")
+SHIPPED = {name: FilesysParams(**shape) for name, shape in MANIFEST["families"]["filesys"].items()}
+"""The difficulties of the shipped manifest."""
 FAMILY = Filesys()
+
+
+@lru_cache(maxsize=1024)
+def shipped(level: str, seed: int) -> Instance:
+    """The instance of a shipped difficulty for a seed."""
+    return generate_instance("filesys", SHIPPED[level], seed, difficulty=level)
 
 
 @lru_cache(maxsize=4096)

@@ -181,6 +181,7 @@ def test_misread_names_and_settings_are_those_worked_out_by_hand() -> None:
         "in whichever section comes first": {},
         "in the first line that mentions the key": {"/set/flat.ini": "port_web = 9\nport = 2\n"},
         "as a new line at the end": {"/set/flat.ini": "port_web = 1\nport = 2\nport = 9\n"},
+        "without the spaces": {"/set/flat.ini": "port_web = 1\nport=9\n"},
     }
     find = parsed({"kind": "find", "directory": "/notes", "line": "Reference: 10", "destination": "/f"})
     misread = wrong_readings(find, TREE)
