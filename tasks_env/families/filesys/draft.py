@@ -30,6 +30,7 @@ class Draft:
         self.rng = rng
         self.files: Files = {}
         self._folders: list[str] = []
+        self._at_depth: dict[int, list[str]] = {}
         self._reserved: set[str] = set()
         self._tops = {extension: rng.sample(names, len(names)) for extension, names in FOLDERS.items()}
 
@@ -111,11 +112,11 @@ class Draft:
     def add_filler(self) -> None:
         """One more file that no goal mentions; the first ones reach the permitted depth."""
         extension = self.rng.choice(list(KINDS))
-        deepest = max((folder.count("/") for folder in self._folders), default=0)
+        deepest = max(self._at_depth, default=0)
         if not self._folders or (self.rng.random() < 0.3 and self._tops[extension]):
             folder = self.folder(self.area(extension))
         elif deepest < self.params.depth:
-            folder = self.subfolder(self.rng.choice([f for f in self._folders if f.count("/") == deepest]))
+            folder = self.subfolder(self.rng.choice(self._at_depth[deepest]))
         else:
             folder = self.rng.choice(self._folders)
         self.add(self.fresh(folder, extension), KINDS[extension](self.rng))
@@ -131,7 +132,9 @@ class Draft:
         self.add(self._unused(other, stem, kind), KINDS[kind](self.rng))
 
     def _known(self, folder: str) -> str:
-        if folder not in self._folders:
+        alike = self._at_depth.setdefault(folder.count("/"), [])
+        if folder not in alike:
+            alike.append(folder)
             self._folders.append(folder)
         return folder
 

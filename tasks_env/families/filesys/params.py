@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from tasks_env.types import Frozen
 
@@ -13,7 +13,9 @@ CONDITIONAL_FILES = 3
 
 
 class FilesysParams(Frozen):
-    """What a generated tree and its goals look like."""
+    """What a generated tree and its goals look like; whole numbers alone, so that neither `true` nor "3" counts."""
+
+    model_config = ConfigDict(strict=True)
 
     files: int = Field(ge=1, le=80, description="Files in the start tree.")
     depth: int = Field(ge=1, le=6, description="Most folders above a file: 2 allows /notes/team/a.txt.")
@@ -37,7 +39,10 @@ class FilesysParams(Frozen):
                 f"searches ({self.searches}) + conditionals ({self.conditionals}) exceed goals ({self.goals})"
             )
         if self.files < self.files_needed:
-            raise ValueError(f"files must be at least {self.files_needed} for these goals, matches and decoys")
+            raise ValueError(
+                f"files ({self.files}) must be at least {self.files_needed}: goals {self.goals}, searches {self.searches},"
+                f" conditionals {self.conditionals}, matches {self.matches}, decoys {self.decoys} may need as many"
+            )
         return self
 
     @property

@@ -1,6 +1,7 @@
 """The verdict on a final tree: each goal by itself, and everything that no goal mentions.
 
-Texts are compared by one rule: line breaks as LF, Unicode in normal form C, newlines at the end ignored.
+Texts are compared by one rule: line breaks (CRLF, CR) as LF, Unicode in normal form C, newlines at the end
+ignored. Paths, which the tools keep in their one form, are compared as they stand.
 """
 
 from __future__ import annotations

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from functools import lru_cache
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
+from tasks_env.canonical import content_hash
 from tasks_env.families.filesys import Filesys, FilesysParams
 from tasks_env.families.filesys.goals import Files, Goal, Spec, tree
 from tasks_env.generation import generate_instance
 from tasks_env.session import Session, play, render
-from tasks_env.types import Instance, Presentation, ToolCall, Verdict
+from tasks_env.types import FinalState, Instance, Presentation, ToolCall, Verdict
 
 LEVELS: dict[str, FilesysParams] = {
     "easy": FilesysParams(files=8, depth=2, goals=1, searches=0, conditionals=0, matches=2, decoys=1),
@@ -64,3 +66,18 @@ def played(task: Instance, plan: tuple[ToolCall, ...], shown: Presentation | Non
 def call(name: str, **arguments: str | bool) -> ToolCall:
     """A canonical call."""
     return ToolCall(name=name, arguments=dict(arguments))
+
+
+def fingerprint() -> str:
+    """A hash over instances of every level with all that derives from them."""
+    parts: list[object] = []
+    for level in LEVELS:
+        for seed in range(3):
+            task = instance(level, seed)
+            right = FinalState(submitted=True, data={"files": dict(expected(task))})
+            proposals = [*FAMILY.restatements(task, right), *FAMILY.near_misses(task, right, random.Random(seed))]
+            plans = [FAMILY.reference(task), FAMILY.mistake(task, random.Random(seed)), *FAMILY.untouched(task)]
+            parts += [task.model_dump(mode="json"), [FAMILY.prompt(task, name) for name in FAMILY.phrasings]]
+            parts += [[step.model_dump(mode="json") for step in plan] for plan in plans]
+            parts += [proposal.model_dump(mode="json") for proposal in proposals]
+    return content_hash(parts)

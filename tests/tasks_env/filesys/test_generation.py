@@ -6,6 +6,7 @@ import ast
 import inspect
 import unicodedata
 from collections import Counter
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -16,7 +17,7 @@ from tasks_env.families.filesys import FilesysParams, generator, second_solver
 from tasks_env.families.filesys.effects import effects, interfere
 from tasks_env.families.filesys.goals import Append, Conditional, Create, Delete
 from tasks_env.families.filesys.paths import normal_path
-from tasks_env.families.filesys.readings import ambiguous, wrong_readings
+from tasks_env.families.filesys.readings import ambiguous
 from tasks_env.generation import validated_params
 from tasks_env.seeding import derive
 from tests.tasks_env.filesys.levels import FAMILY, LEVELS, expected, goals, instance, start
@@ -62,10 +63,10 @@ def test_every_kind_every_operator_and_both_branches_come_up() -> None:
 def test_the_second_solver_agrees_whatever_the_order_of_the_goals() -> None:
     for level, seed in CASES:
         task = instance(level, seed)
-        backwards = list(reversed(range(len(goals(task)))))
-        assert second_solver.solve(task.spec, start(task)) == expected(task)
-        if len(backwards) > 1 and seed < 10:
-            assert second_solver.solve(task.spec, start(task), backwards) == expected(task)
+        if seed < 15:
+            backwards = list(reversed(range(len(goals(task)))))
+            order = backwards if seed % 2 and len(backwards) > 1 else None
+            assert second_solver.solve(task.spec, start(task), order) == expected(task)
 
 
 def test_the_second_solver_shares_no_code_with_the_package() -> None:
@@ -77,20 +78,6 @@ def test_the_second_solver_shares_no_code_with_the_package() -> None:
         for name in node.names
     }
     assert not [name for name in imported if name.startswith(("tasks_env", "flows", "."))]
-
-
-def test_every_wrong_reading_leads_elsewhere() -> None:
-    told_apart: Counter[str] = Counter()
-    for level, seed in CASES:
-        task = instance(level, seed)
-        files = start(task)
-        for goal in goals(task):
-            right = effects(goal, files)
-            for name, changes in wrong_readings(goal, files).items():
-                assert changes != right, (name, goal)
-                told_apart[f"{goal.kind} {name}"] += 1
-            assert ambiguous(goal, files) is None
-    assert len(told_apart) >= 28
 
 
 def test_goals_do_not_interfere() -> None:
@@ -151,16 +138,34 @@ def test_decoys_resemble_without_being_meant() -> None:
         ({"files": 0}, "greater than or equal to 1"),
         ({"depth": 9}, "less than or equal to 6"),
         ({"searches": 3, "files": 60}, "exceed goals"),
-        ({"files": 6}, "files must be at least"),
+        ({"files": 6}, r"files \(6\) must be at least 7"),
         ({"colour": 1}, "Extra inputs"),
+        ({"goals": True}, "valid integer"),
+        ({"matches": "2"}, "valid integer"),
+        ({"decoys": 1.0}, "valid integer"),
+        ({"files": None}, "valid integer"),
     ],
 )
-def test_invalid_parameters_are_refused_with_a_reason(change: dict[str, int], message: str) -> None:
+def test_invalid_parameters_are_refused_with_a_reason(change: dict[str, Any], message: str) -> None:
     valid = LEVELS["medium"].model_dump()
     with pytest.raises(ValidationError, match=message):
         FilesysParams(**{**valid, **change})
-    with pytest.raises(ParameterError, match="family 'filesys'"):
+    with pytest.raises(ParameterError, match="family 'filesys'") as refused:
         validated_params("filesys", {**valid, **change})
+    assert refused.value.parameter == (next(iter(change)) if len(change) == 1 and "must be" not in message else "(all)")
+
+
+@pytest.mark.parametrize("name", FilesysParams.model_fields)
+def test_every_parameter_is_refused_beyond_either_bound_and_when_missing(name: str) -> None:
+    valid = LEVELS["largest"].model_dump()
+    low, high = (
+        next(getattr(m, at) for m in FilesysParams.model_fields[name].metadata if hasattr(m, at)) for at in ("ge", "le")
+    )
+    for value, message in ((low - 1, f"greater than or equal to {low}"), (high + 1, f"less than or equal to {high}")):
+        with pytest.raises(ParameterError, match=f"parameter '{name}': .*{message}, got {value}"):
+            validated_params("filesys", {**valid, name: value})
+    with pytest.raises(ParameterError, match=f"parameter '{name}': Field required"):
+        validated_params("filesys", {other: value for other, value in valid.items() if other != name})
 
 
 def test_every_parameter_is_required_bounded_and_described() -> None:

@@ -127,7 +127,7 @@ def test_details_are_bounded_and_do_not_spell_out_long_texts() -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_single_change_to_the_expected_tree_is_caught(level: str) -> None:
-    for seed in range(5):
+    for seed in range(5 if level != "largest" else 1):
         task = instance(level, seed)
         right = expected(task)
         assert judged(dict(right), task=task).passed
@@ -167,7 +167,7 @@ TREES = st.dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.one_of(JSON, TREES), st.booleans())
 def test_no_final_tree_makes_the_verifier_raise_or_pass_by_accident(files: JsonValue, submitted: bool) -> None:
     verdict = judged(files, submitted=submitted)
@@ -182,7 +182,7 @@ def test_no_final_tree_makes_the_verifier_raise_or_pass_by_accident(files: JsonV
         }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=3), st.booleans())
 def test_no_final_state_makes_the_verifier_raise(data: dict[str, JsonValue], submitted: bool) -> None:
     final = FinalState(submitted=submitted, data=data)

@@ -10,9 +10,10 @@ import pytest
 from pydantic import JsonValue
 
 from tasks_env.errors import UnknownName
-from tasks_env.families.filesys.goals import Check, Conditional, Count, Create, Delete, Edit, Operator, Spec
+from tasks_env.families.filesys.goals import Check, Conditional, Count, Create, Delete, Edit, Goal, Operator, Spec
 from tasks_env.families.filesys.phrasings import PHRASINGS
 from tasks_env.families.filesys.wording import clause, prompt
+from tasks_env.types import Instance
 from tests.tasks_env.filesys.levels import FAMILY, LEVELS, goals, instance
 
 FORMS = {"kind", "operator", "recursive"}
@@ -42,6 +43,37 @@ def test_each_wording_carries_every_parameter(phrasing: str) -> None:
                     assert parameter in words, (phrasing, parameter)
             numbers = sum(len(re.findall(r"\d+", parameter)) for parameter in quoted(task.spec))
             assert len(re.findall(r"\d+", text)) >= numbers
+
+
+@pytest.mark.parametrize("phrasing", PHRASINGS)
+def test_each_wording_quotes_the_parameters_and_nothing_more(phrasing: str) -> None:
+    for level in ("easy", "medium", "hard"):
+        for seed in range(12):
+            task = instance(level, seed)
+            text = FAMILY.prompt(task, phrasing)
+            said = [one or two for one, two in re.findall(r"`([^`]*)`|\"([^\"]*)\"", text)]
+            sections = {f"[{goal.section}]" for goal in edits_and_checks(task) if goal.section is not None}
+            bare = {goal.section for goal in edits_and_checks(task)}
+            assert set(said) == {word for word in quoted(task.spec) if word not in bare} | sections
+            outside = re.sub(r"`[^`]*`|\"[^\"]*\"", "", text)
+            counts = {str(len(goal.lines)) for goal in every_goal(task) if isinstance(goal, Create)}
+            numbers = {str(number) for number in range(1, len(goals(task)) + 1)}
+            assert set(re.findall(r"\d+", outside)) <= counts | numbers
+
+
+def every_goal(task: Instance) -> list[Goal]:
+    """Its goals, and those in the branches of its conditions."""
+    nested = [branch for goal in goals(task) if isinstance(goal, Conditional) for branch in (goal.then, goal.otherwise)]
+    return [*goals(task), *nested]
+
+
+def edits_and_checks(task: Instance) -> list[Edit | Check]:
+    """Everything that names a setting."""
+    return [
+        goal.check if isinstance(goal, Conditional) else goal
+        for goal in every_goal(task)
+        if isinstance(goal, Conditional | Edit)
+    ]
 
 
 @pytest.mark.parametrize("phrasing", PHRASINGS)

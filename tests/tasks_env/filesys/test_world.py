@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from tasks_env.errors import ToolError
 from tasks_env.families.filesys import world as limits
@@ -14,8 +15,8 @@ from tasks_env.families.filesys.world import FileWorld
 from tasks_env.naming import resolve
 from tasks_env.session import Session, render
 from tasks_env.tools import check_arguments
-from tasks_env.types import Naming
-from tests.tasks_env.filesys.levels import instance
+from tasks_env.types import JsonObject, Naming
+from tests.tasks_env.filesys.levels import FAMILY, instance, start
 
 TREE: Files = {
     "/config/app.ini": "[web]\nport = 80\n",
@@ -187,6 +188,37 @@ def test_path_rules_are_told_to_the_agent() -> None:
         assert rule in told
 
 
+def test_no_look_at_a_start_tree_is_cut() -> None:
+    for level, seed in [("largest", seed) for seed in range(4)] + [("hard", seed) for seed in range(10)]:
+        task = instance(level, seed)
+        session = Session(task, render(task))
+        looks: list[tuple[str, JsonObject]] = [("list_files", {"path": "/", "recursive": True})]
+        looks += [("read_file", {"path": path}) for path in start(task)]
+        looks += [(call.name, call.arguments) for call in FAMILY.reference(task) if call.name == "search_files"]
+        for name, arguments in looks:
+            result = session.call(name, arguments)
+            assert not result.is_error
+            assert "[cut:" not in result.content
+            assert "rows of" not in result.content
+
+
+def test_every_refusal_names_the_argument_that_is_wrong() -> None:
+    task = instance("easy", 0)
+    session = Session(task, render(task))
+    for spec in TOOLS[:-1]:
+        right: JsonObject = dict.fromkeys(spec.parameters["required"], next(iter(start(task))))
+        for name in spec.parameters["properties"]:
+            wrong: list[JsonValue] = [7, None, [], "\ud800"]
+            if name not in ("text", "content", "recursive"):
+                wrong += ["/a\x00b", "a.md", "/..", "/" + "x" * 300]
+            for value in wrong:
+                result = session.call(spec.name, {**right, name: value})
+                assert result.is_error
+                assert result.content.startswith(f"error in argument '{name}': "), (spec.name, name, value)
+                assert len(result.content) < 600
+    assert session.final_state().data == task.world
+
+
 def test_data_in_results_is_never_resolved() -> None:
     task = instance("easy", 0)
     session = Session(task, render(task))
@@ -208,7 +240,7 @@ CALLS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(CALLS, max_size=14))
 def test_any_sequence_of_changes_acts_like_a_dictionary_and_no_path_is_file_and_folder(
     calls: list[tuple[str, dict[str, str]]],
@@ -231,7 +263,7 @@ def test_any_sequence_of_changes_acts_like_a_dictionary_and_no_path_is_file_and_
         assert not [one for one in model for other in model if other.startswith(one + "/")]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from([spec.name for spec in TOOLS]),
     st.dictionaries(
