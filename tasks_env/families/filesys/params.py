@@ -40,8 +40,9 @@ class FilesysParams(Frozen):
             )
         if self.files < self.files_needed:
             raise ValueError(
-                f"files ({self.files}) must be at least {self.files_needed}: goals {self.goals}, searches {self.searches},"
-                f" conditionals {self.conditionals}, matches {self.matches}, decoys {self.decoys} may need as many"
+                f"files ({self.files}) must be at least {self.files_needed}: goals {self.goals},"
+                f" searches {self.searches}, conditionals {self.conditionals}, matches {self.matches},"
+                f" decoys {self.decoys} may need as many"
             )
         return self
 

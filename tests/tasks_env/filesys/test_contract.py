@@ -7,6 +7,9 @@ import random
 import subprocess
 import sys
 import time
+import unicodedata
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,13 +19,14 @@ from hypothesis import strategies as st
 from tasks_env.canonical import canonical_json, content_hash
 from tasks_env.families.filesys import FilesysParams
 from tasks_env.session import Session, play, render
-from tasks_env.types import Naming, Presentation
-from tests.tasks_env.filesys.levels import FAMILY, LEVELS, call, fingerprint, goals, instance, played
+from tasks_env.types import Naming, Presentation, ToolCall
+from tests.tasks_env.filesys.levels import FAMILY, LEVELS, call, expected, fingerprint, goals, instance, played
 
 SEEDS = {"easy": 60, "medium": 40, "hard": 30, "flat": 30, "largest": 4, "smallest": 40}
 CASES = [(level, seed) for level, count in SEEDS.items() for seed in range(count)]
 FEWER = [(level, seed) for level, seed in CASES if seed < 15]
 """For what takes whole episodes."""
+PATH_ARGUMENTS = {"path", "source", "destination"}
 
 
 def renamed() -> Presentation:
@@ -86,6 +90,41 @@ def test_reference_passes_under_other_names_and_the_results_are_the_same_but_for
             assert not [name for name in shown.naming.tools if "_" in name and name in text]
             assert "{tool:" not in text
             assert "{arg:" not in text
+
+
+def respelled(path: str, rng: random.Random) -> str:
+    """The same path written in another way that the rules allow."""
+    parts = path.split("/")[1:]
+    at = rng.randrange(len(parts))
+    detour = rng.choice(["", ".", "nowhere/..", f"{parts[at]}/..", "./nowhere/deep/../..", "/", "caf\u00e9/.."])
+    return unicodedata.normalize("NFD", "/" + "/".join([*parts[:at], detour, *parts[at:]]))
+
+
+def with_paths(plan: tuple[ToolCall, ...], spell: Callable[[str], str]) -> tuple[ToolCall, ...]:
+    """A plan whose paths, but for the root, are written by `spell`."""
+    return tuple(
+        ToolCall(
+            name=step.name,
+            arguments={
+                name: spell(str(value)) if name in PATH_ARGUMENTS and value != "/" else value
+                for name, value in step.arguments.items()
+            },
+        )
+        for step in plan
+    )
+
+
+def test_paths_spelled_in_other_ways_reach_the_same_tree_and_in_another_case_they_do_not() -> None:
+    for level in ("easy", "hard", "flat"):
+        for seed in range(8):
+            task = instance(level, seed)
+            reference = FAMILY.reference(task)
+            session = Session(task, render(task))
+            results = play(session, with_paths(reference, partial(respelled, rng=random.Random(seed))))
+            assert not [result.content for result in results if result.is_error]
+            assert session.final_state().data["files"] == expected(task)
+            assert session.verdict().passed
+            assert not played(task, with_paths(reference, str.upper)).passed
 
 
 def test_reference_looks_around_before_it_acts() -> None:

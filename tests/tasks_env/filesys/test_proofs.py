@@ -303,3 +303,17 @@ def test_the_unchanged_verifier_is_not_found_out_by_the_same_means(monkeypatch: 
     monkeypatch.setitem(FAMILIES, "filesys", Mutant(mutated("NAMED_PATHS = 3", "NAMED_PATHS = 4")))
     for level, seed in TASKS[:6]:
         assert {finding.outcome for finding in findings(shipped(level, seed))} == {"held"}
+
+
+def test_a_laxity_that_both_judges_share_shows_as_equivalents(monkeypatch: pytest.MonkeyPatch) -> None:
+    class BothLax(Mutant):
+        def second_opinion(self, instance: Instance) -> SecondOpinion:
+            return lambda state: self.verify(VerifierInput(instance=instance, calls=(), final_state=state)).passed
+
+    old, new, operators = LAX["further files are allowed"]
+    monkeypatch.setitem(FAMILIES, "filesys", BothLax(mutated(old, new)))
+    proof = Proof(["filesys"])
+    for level, seed in TASKS[:6]:
+        proof.add(findings(shipped(level, seed)))
+    assert operators <= {tally.operator for tally in proof.tallies.values() if tally.equivalent}
+    assert [problem for problem in proof.problems() if "of the near misses are equivalent" in problem]
