@@ -26,6 +26,8 @@ _FEWEST_MATCHES: dict[QuestionKind, int] = {
     "absent": 2,
 }
 _NUMERIC: tuple[Role, ...] = ("integer", "decimal")
+LOOKED_UP: tuple[tuple[Role, ...], ...] = (("name", "category"), _NUMERIC, ("date",))
+"""What a lookup may ask for: a text, a number, or a date."""
 _ORDERED: tuple[Role, ...] = ("integer", "decimal", "date")
 _NE_SHARE = 0.25
 
@@ -86,12 +88,16 @@ class Draw:
         rng: The source of every choice.
         view: The rows as seen from the question's base.
         tree: The paths that the question follows, closed under prefixes.
+        looked_up: One of `LOOKED_UP`, for questions of kind `lookup`.
     """
 
-    def __init__(self, rng: random.Random, params: QueryParams, view: View, tree: tuple[Path, ...]) -> None:
+    def __init__(
+        self, rng: random.Random, params: QueryParams, view: View, tree: tuple[Path, ...], looked_up: tuple[Role, ...]
+    ) -> None:
         self.rng = rng
         self.params = params
         self.view = view
+        self.looked_up = looked_up
         self.schema = view.schema
         self.base = view.base
         self.paths: tuple[Path, ...] = ((), *tree)
@@ -153,7 +159,7 @@ class Draw:
             column = self.pick(self.refs("date"))
             direction = self.rng.choice(("earliest", "latest"))
         elif kind == "lookup":
-            column = self.pick(self.refs("name", "category", "integer", "decimal", "date"))
+            column = self.pick(self.refs(*self.looked_up))
         elif kind == "extreme":
             measure = self.rng.choice(self.refs(*_NUMERIC, paths=((),)))
             targets = self.refs("name") or self.refs("category")

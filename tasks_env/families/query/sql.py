@@ -26,6 +26,10 @@ class Reading:
     """A path whose last step pairs every row with every row."""
     form: str = "right"
     """Which statement of the question's kind: a key of `_FORMS`."""
+    column: Ref | None = None
+    """What is asked for in place of the question's own column."""
+    lean: bool = False
+    """Whether tables that only the left out conditions need are left out too."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,10 @@ def statement(question: Question, reading: Reading) -> str:
     `extreme` and `top` give (answer, rank) rows, the winner first; `lookup`, `list` give one column; the
     others one value.
     """
+    if reading.column is not None:
+        question = question.model_copy(update={"column": reading.column})
+    if reading.lean:
+        question = question.model_copy(update={"predicates": reading.predicates})
     schema = question.database
     column = _sql_ref(schema, question.base, question.column)
     measure = _sql_ref(schema, question.base, question.measure)
@@ -178,13 +186,22 @@ def _extremum(p: _Parts, direction: str) -> str:
 
 _FORMS: dict[tuple[str, str], Callable[[_Parts], str]] = {
     ("count", "right"): _value("COUNT(*)"),
+    ("count", "column counted"): _value("COUNT({p.column})"),
+    ("count", "duplicates left out"): _value("COUNT(DISTINCT {p.column})"),
     ("distinct", "right"): _value("COUNT(DISTINCT {p.column})"),
     ("distinct", "duplicates counted"): _value("COUNT({p.column})"),
     ("distinct", "missing counted"): lambda p: (
         f"SELECT COUNT(*) FROM (SELECT DISTINCT {p.column} FROM {p.source}{p.filter})"
     ),
     ("sum", "right"): _value("SUM({p.column})"),
+    ("sum", "mean"): _value("AVG({p.column})"),
+    ("sum", "rows counted"): _value("COUNT(*)"),
+    ("sum", "single row"): _value("MAX({p.column})"),
+    ("sum", "duplicates left out"): _value("SUM(DISTINCT {p.column})"),
     ("average", "right"): _value("AVG({p.column})"),
+    ("average", "total"): _value("SUM({p.column})"),
+    ("average", "single row"): _value("MAX({p.column})"),
+    ("average", "duplicates left out"): _value("AVG(DISTINCT {p.column})"),
     ("average", "missing as zero"): _value("AVG(COALESCE({p.column}, 0))"),
     ("average", "whole division"): _value("SUM({p.column}) / COUNT({p.column})"),
     ("date", "right"): lambda p: _extremum(p, p.direction),
@@ -203,8 +220,10 @@ _FORMS: dict[tuple[str, str], Callable[[_Parts], str]] = {
     ("top", "single row"): lambda p: _ranked_groups(
         p, p.direction, f"{'MAX' if p.direction == 'DESC' else 'MIN'}({p.measure})"
     ),
+    ("top", "mean"): lambda p: _ranked_groups(p, p.direction, f"AVG({p.measure})"),
     ("top", "empty groups ranked"): _zero_groups,
     ("absent", "right"): lambda p: _entities(p, "NOT IN", p.also(f"{p.column} IS NOT NULL")),
     ("absent", "present counted"): lambda p: _entities(p, "IN", p.filter),
+    ("absent", "all counted"): lambda p: f"SELECT COUNT(*) FROM {p.entities}",
     ("absent", "other rows counted"): lambda p: _entities(p, "IN", f" WHERE NOT ({' AND '.join(p.where)})"),
 }
