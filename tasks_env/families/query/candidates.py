@@ -3,6 +3,7 @@ condition has rows that meet it and every bound has a row that sits on it."""
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Callable
 from functools import lru_cache
@@ -32,12 +33,12 @@ _ORDERED: tuple[Role, ...] = ("integer", "decimal", "date")
 _NE_SHARE = 0.25
 
 _TESTS: dict[Operator, Callable[[Any, Any], bool]] = {
-    "eq": lambda value, bound: value == bound,
-    "ne": lambda value, bound: value != bound,
-    "lt": lambda value, bound: value < bound,
-    "le": lambda value, bound: value <= bound,
-    "gt": lambda value, bound: value > bound,
-    "ge": lambda value, bound: value >= bound,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 
 
@@ -194,8 +195,10 @@ class Draw:
         chosen = self._predicate_refs(kind, column, measure)
         if chosen is None:
             return None
-        complete = [self.view.values(ref) for ref in chosen]
-        rows = [i for i in range(self.view.size) if all(values[i] is not None for values in complete)]
+        rows = list(range(self.view.size))
+        for ref in chosen:
+            values = self.view.values(ref)
+            rows = [i for i in rows if values[i] is not None]
         if not rows:
             return None
         model = self.rng.choice(rows)
@@ -209,7 +212,8 @@ class Draw:
                 return None
             predicate = self._predicate(kind, ref, values, model, present)
             test = _TESTS[predicate.operator]
-            matching = [i for i in present if test(values[i], predicate.value)]
+            bound = predicate.value
+            matching = [i for i in present if test(values[i], bound)]
             found[ref] = predicate
         if len(matching) < _FEWEST_MATCHES[kind] or (kind == "lookup" and len(matching) > 1):
             return None

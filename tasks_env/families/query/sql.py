@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tasks_env.families.query.question import Operator, Predicate, Question, Ref
 from tasks_env.families.query.schema import Path, Schema
@@ -112,13 +113,17 @@ def _condition(schema: Schema, base: str, predicate: Predicate, null_satisfies: 
 
 def _joins(question: Question, schema: Schema, reading: Reading) -> str:
     clauses = []
-    for path in question.joins:
-        source = schema.follow(question.base, path[:-1]).name
-        target = schema.follow(question.base, path).name
+    for path, source, target in _linked(schema, question.base, question.joins):
         link = "id" if path == reading.wrong_key else path[-1]
         on = "" if path == reading.unlinked else f" ON {source}.{link} = {target}.id"
         clauses.append(f" {reading.join} {target}{on}")
     return "".join(clauses)
+
+
+@lru_cache(maxsize=4096)
+def _linked(schema: Schema, base: str, paths: tuple[Path, ...]) -> tuple[tuple[Path, str, str], ...]:
+    """Each path with the names of the tables that its last step leads from and to."""
+    return tuple((path, schema.follow(base, path[:-1]).name, schema.follow(base, path).name) for path in paths)
 
 
 def _outer(question: Question, schema: Schema, where: tuple[str, ...]) -> str:

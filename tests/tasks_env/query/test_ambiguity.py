@@ -25,9 +25,9 @@ _OTHER_BOUND = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
 
 def _many() -> list[Instance]:
     return (
-        [made("easy", seed) for seed in range(60)]
-        + [made("hard", seed) for seed in range(60)]
-        + [made_of_kind(kind, seed) for kind in KINDS for seed in range(12)]
+        [made("easy", seed) for seed in range(40)]
+        + [made("hard", seed) for seed in range(40)]
+        + [made_of_kind(kind, seed) for kind in KINDS for seed in range(6)]
     )
 
 
@@ -44,12 +44,12 @@ def test_second_solver_shares_no_code_with_the_first() -> None:
 
 def test_a_third_route_agrees_where_pandas_computes_the_answer() -> None:
     checked = 0
-    for instance in a_mix(25):
+    for instance in a_mix(20):
         expected = _by_pandas(instance.spec, instance.world)
         if expected is not None:
             checked += 1
             assert expected == instance.truth["answer"], instance.spec
-    assert checked >= 60
+    assert checked >= 50
 
 
 def test_every_wrong_reading_occurs_and_leads_to_another_answer() -> None:
@@ -133,9 +133,8 @@ def _frames(world: Any) -> dict[str, pd.DataFrame]:
     }
 
 
-def _column(spec: Any, world: Any, ref: Any) -> pd.Series:
+def _column(spec: Any, world: Any, frames: dict[str, pd.DataFrame], ref: Any) -> pd.Series:
     """The values of a reference for each base row, by left joins."""
-    frames = _frames(world)
     links = {
         (table["name"], column["name"]): column["references"]
         for table in world["tables"]
@@ -153,16 +152,17 @@ def _column(spec: Any, world: Any, ref: Any) -> pd.Series:
 def _flat(spec: Any, world: Any) -> pd.DataFrame:
     """The rows that meet the conditions, with the asked column and the measure."""
     parts = {}
-    keep = pd.Series(True, index=range(len(_frames(world)[spec["base"]])))
+    frames = _frames(world)
+    keep = pd.Series(True, index=range(len(frames[spec["base"]])))
     for predicate in spec["predicates"]:
-        values = _column(spec, world, predicate["ref"])
+        values = _column(spec, world, frames, predicate["ref"])
         present = values.notna()
         compare = getattr(operator, predicate["operator"])
         met = pd.Series([compare(value, predicate["value"]) for value in values[present]], values.index[present])
         keep &= met.astype(bool).reindex(values.index, fill_value=False)
     for name in ("column", "measure"):
         if spec.get(name):
-            parts["asked" if name == "column" else name] = _column(spec, world, spec[name])
+            parts["asked" if name == "column" else name] = _column(spec, world, frames, spec[name])
     parts["keep"] = keep
     frame = pd.DataFrame(parts)
     return frame[frame["keep"]]

@@ -20,7 +20,7 @@ from tasks_env.proofs import Proof, prove
 from tests.tasks_env.query.broken_rules import BROKEN_RULES, BrokenRule, comparison, family_with
 from tests.tasks_env.query.levels import FAMILY, SHIPPED, a_mix, made
 
-_SEEDS = 45
+_SEEDS = 40
 _RENAMED = Presentation(naming=Naming(tools={"submit": "deliver"}, arguments={"answer": "response"}))
 
 
@@ -89,6 +89,11 @@ def _answering(form: str, count: int = 4) -> tuple[Instance, ...]:
     return tuple(islice((instance for instance in instances if _form(instance) == form), count))
 
 
+def _told(proof: Proof) -> set[str]:
+    """The operators that a proof reports as broken."""
+    return {operator for (_, _, operator), tally in proof.tallies.items() if tally.broken}
+
+
 def _form(instance: Instance) -> str:
     answer: Any = instance.spec["answer"]
     return "decimals" if answer["kind"] == "number" and answer.get("decimals") else str(answer["kind"])
@@ -100,19 +105,18 @@ def _right(instance: Instance) -> FinalState:
 
 @pytest.mark.parametrize("broken", BROKEN_RULES, ids=lambda broken: f"{broken.form}, {broken.operator}")
 def test_a_verifier_with_a_broken_rule_is_found_out(broken: BrokenRule, monkeypatch: pytest.MonkeyPatch) -> None:
-    instances = list(_answering(broken.form))
+    instances = _answering(broken.form)
     monkeypatch.setitem(FAMILIES, "query", family_with(broken))
-    told = {operator for (_, _, operator), tally in _proof(instances).tallies.items() if tally.broken}
-    assert broken.operator in told
+    assert any(broken.operator in _told(_proof([instance])) for instance in instances)
 
 
 def test_a_verifier_that_compares_nothing_is_told_by_every_wrong_statement(monkeypatch: pytest.MonkeyPatch) -> None:
-    instances = [made(level, seed) for level in SHIPPED for seed in range(_SEEDS)]
+    instances = [made(level, seed) for seed in range(_SEEDS) for level in SHIPPED]
     monkeypatch.setitem(FAMILIES, "query", family_with(BrokenRule("", "", (comparison("True"),))))
-    proof = _proof(instances)
-    told = {operator for (_, kind, operator), tally in proof.tallies.items() if kind == "near_miss" and tally.broken}
-    assert set(MISQUERIES) <= told
-    assert any("untouched 'hand in the input'" in line for line in proof.problems())
+    silent = {*MISQUERIES, "hand in the input"}
+    while silent:
+        assert instances, silent
+        silent -= _told(_proof([instances.pop(0)]))
 
 
 def test_every_operator_tells_some_broken_rule() -> None:
