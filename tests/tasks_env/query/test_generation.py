@@ -16,7 +16,17 @@ from tests.tasks_env.query.levels import EASY, FAMILY, HARD, KINDS, a_mix, made
 @pytest.mark.parametrize(
     ("change", "parameter", "message"),
     [
+        ({"tables": 0}, "tables", "greater than or equal to 1"),
+        ({"tables": 5}, "tables", "less than or equal to 4"),
         ({"rows": 3}, "rows", "greater than or equal to 8"),
+        ({"rows": 201}, "rows", "less than or equal to 200"),
+        ({"rows": 16.5}, "rows", "valid integer"),
+        ({"min_hops": -1}, "min_hops", "greater than or equal to 0"),
+        ({"max_hops": 4}, "max_hops", "less than or equal to 3"),
+        ({"predicates": 0}, "predicates", "greater than or equal to 1"),
+        ({"predicates": 4}, "predicates", "less than or equal to 3"),
+        ({"null_share": -0.1}, "null_share", "greater than or equal to 0"),
+        ({"null_share": float("nan")}, "null_share", "less than or equal to 0.4, got nan"),
         ({"null_share": 0.9}, "null_share", "less than or equal to 0.4"),
         ({"questions": ("riddle",)}, "questions.0", "Input should be"),
         ({"questions": ()}, "questions", "at least 1"),

@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tasks_env import FinalState, Instance, Naming, Presentation
+from tasks_env import FinalState, Instance, Naming, Presentation, VerifierInput
 from tasks_env.families import FAMILIES
+from tasks_env.families.base import SecondOpinion
 from tasks_env.families.query import second_opinion, second_solver
 from tasks_env.families.query.misqueried import MISQUERIES
 from tasks_env.families.query.near_misses import NEAR_MISS_OPERATORS
 from tasks_env.proofs import Proof, prove
 from tests.tasks_env.query.broken_rules import BROKEN_RULES, BrokenRule, comparison, family_with
+from tests.tasks_env.query.handmade import COUNT, EXTREME, LIST, LOOKUP, TOP
 from tests.tasks_env.query.levels import FAMILY, SHIPPED, a_mix, made
 
 _SEEDS = 40
+_NUMBERS = st.decimals(-10, 10, places=3).map(str)
 _RENAMED = Presentation(naming=Naming(tools={"submit": "deliver"}, arguments={"answer": "response"}))
 
 
@@ -80,6 +85,37 @@ def test_second_opinion_is_the_same_without_the_truth() -> None:
         judge = FAMILY.second_opinion(instance.model_copy(update={"truth": {}}))
         assert judge(_right(instance))
         assert not judge(FinalState(submitted=False, data=_right(instance).data))
+
+
+@settings(max_examples=250, deadline=None)
+@given(data=st.data())
+def test_both_judges_agree_on_any_text(data: st.DataObject) -> None:
+    instance, right, second_judge = data.draw(st.sampled_from(_judged()))
+    text = data.draw(st.one_of(_NUMBERS, _edited(right), st.text("0123456789+-.,;e aC\t\u00a0\u0663", max_size=12)))
+    state = FinalState(submitted=True, data={"answer": text})
+    verdict = FAMILY.verify(VerifierInput(instance=instance, calls=(), final_state=state))
+    assert verdict.passed == second_judge(state), text
+
+
+@lru_cache(maxsize=1)
+def _judged() -> list[tuple[Instance, str, SecondOpinion]]:
+    """Instances of every form with the right answer as written and the second judge."""
+    instances = [COUNT, LIST, LOOKUP, EXTREME, TOP, *_answering("decimals", 2), *_answering("number", 1)]
+    return [(instance, _written(instance), FAMILY.second_opinion(instance)) for instance in instances]
+
+
+def _edited(text: str) -> st.SearchStrategy[str]:
+    """`text` with one piece put in place of another."""
+    places = st.integers(0, len(text))
+    pieces = st.sampled_from(["", " ", "\u00a0", "0", "00", "5", ";", ".", "+", "-", "e", "\n", "4999", "49999"])
+    return st.tuples(places, st.integers(0, 1), pieces).map(
+        lambda cut: text[: cut[0]] + cut[2] + text[cut[0] + cut[1] :]
+    )
+
+
+def _written(instance: Instance) -> str:
+    truth: Any = instance.truth["answer"]
+    return truth if isinstance(truth, str) else "; ".join(truth)
 
 
 @lru_cache(maxsize=16)
