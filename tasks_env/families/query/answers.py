@@ -1,12 +1,17 @@
 """How answers are written and compared.
 
-    number  digits with an optional sign and one decimal point, nothing else. Whole answers must be equal in value
-            ("12" and "12.0" are); an answer with decimals is rounded half up to the question's decimals first, so
-            more decimals than asked for do no harm.
-    text    the stored spelling, case included; surrounding blanks do not count.
+    number  ASCII digits with an optional sign and an optional decimal point between digits, nothing else; at most
+            15 digits before the point and 30 after it. Whole answers must be equal in value ("12" and "12.0" are);
+            an answer with decimals is rounded to the question's decimals first, halves away from zero, so more
+            decimals than asked for do no harm.
+    text    the stored spelling, case included.
     date    YYYY-MM-DD.
-    list    the different values in the stated order, separated by semicolons; blanks around a value do not count.
-    pair    a text and a number, separated by a semicolon.
+    list    the different values in the stated order, separated by semicolons; nothing between two semicolons, or
+            after the last, is a value too, and a wrong one.
+    pair    a text and a number, separated by one semicolon.
+
+White space (as `str.strip` has it) around an answer, and around each part of a list or pair, does not count. Stored
+texts are ASCII, so they have a single Unicode normal form.
 
 Right answers are never near a rounding tie and never depend on a collation: generation rejects those.
 """

@@ -3,6 +3,7 @@ condition has rows that meet it and every bound has a row that sits on it."""
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Callable
 from functools import lru_cache
@@ -26,16 +27,18 @@ _FEWEST_MATCHES: dict[QuestionKind, int] = {
     "absent": 2,
 }
 _NUMERIC: tuple[Role, ...] = ("integer", "decimal")
+LOOKED_UP: tuple[tuple[Role, ...], ...] = (("name", "category"), _NUMERIC, ("date",))
+"""What a lookup may ask for: a text, a number, or a date."""
 _ORDERED: tuple[Role, ...] = ("integer", "decimal", "date")
 _NE_SHARE = 0.25
 
 _TESTS: dict[Operator, Callable[[Any, Any], bool]] = {
-    "eq": lambda value, bound: value == bound,
-    "ne": lambda value, bound: value != bound,
-    "lt": lambda value, bound: value < bound,
-    "le": lambda value, bound: value <= bound,
-    "gt": lambda value, bound: value > bound,
-    "ge": lambda value, bound: value >= bound,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }
 
 
@@ -86,12 +89,16 @@ class Draw:
         rng: The source of every choice.
         view: The rows as seen from the question's base.
         tree: The paths that the question follows, closed under prefixes.
+        looked_up: One of `LOOKED_UP`, for questions of kind `lookup`.
     """
 
-    def __init__(self, rng: random.Random, params: QueryParams, view: View, tree: tuple[Path, ...]) -> None:
+    def __init__(
+        self, rng: random.Random, params: QueryParams, view: View, tree: tuple[Path, ...], looked_up: tuple[Role, ...]
+    ) -> None:
         self.rng = rng
         self.params = params
         self.view = view
+        self.looked_up = looked_up
         self.schema = view.schema
         self.base = view.base
         self.paths: tuple[Path, ...] = ((), *tree)
@@ -153,7 +160,7 @@ class Draw:
             column = self.pick(self.refs("date"))
             direction = self.rng.choice(("earliest", "latest"))
         elif kind == "lookup":
-            column = self.pick(self.refs("name", "category", "integer", "decimal", "date"))
+            column = self.pick(self.refs(*self.looked_up))
         elif kind == "extreme":
             measure = self.rng.choice(self.refs(*_NUMERIC, paths=((),)))
             targets = self.refs("name") or self.refs("category")
@@ -188,8 +195,10 @@ class Draw:
         chosen = self._predicate_refs(kind, column, measure)
         if chosen is None:
             return None
-        complete = [self.view.values(ref) for ref in chosen]
-        rows = [i for i in range(self.view.size) if all(values[i] is not None for values in complete)]
+        rows = list(range(self.view.size))
+        for ref in chosen:
+            values = self.view.values(ref)
+            rows = [i for i in rows if values[i] is not None]
         if not rows:
             return None
         model = self.rng.choice(rows)
@@ -203,7 +212,8 @@ class Draw:
                 return None
             predicate = self._predicate(kind, ref, values, model, present)
             test = _TESTS[predicate.operator]
-            matching = [i for i in present if test(values[i], predicate.value)]
+            bound = predicate.value
+            matching = [i for i in present if test(values[i], bound)]
             found[ref] = predicate
         if len(matching) < _FEWEST_MATCHES[kind] or (kind == "lookup" and len(matching) > 1):
             return None

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import ClassVar
 
 from tasks_env.errors import GenerationError
-from tasks_env.families.base import Family, World
+from tasks_env.families.base import Family, Proposal, SecondOpinion, World
 from tasks_env.families.query.generator import generate_content
 from tasks_env.families.query.instruction import instruction
+from tasks_env.families.query.near_misses import NEAR_MISS_OPERATORS, missed
 from tasks_env.families.query.params import QueryParams
 from tasks_env.families.query.plans import mistaken_plan, reference_plan
 from tasks_env.families.query.question import Question
+from tasks_env.families.query.restatements import RESTATEMENT_OPERATORS, restated
+from tasks_env.families.query.second_opinion import second_opinion
 from tasks_env.families.query.tools import TOOLS, QueryWorld
+from tasks_env.families.query.untouched import untouched_plans
 from tasks_env.families.query.verifier import verify
 from tasks_env.types import (
     Content,
@@ -33,12 +38,14 @@ class Query(Family[QueryParams]):
     """
 
     name: ClassVar[str] = "query"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     params = QueryParams
     demonstration = QueryParams(
         tables=1, rows=8, min_hops=0, max_hops=0, predicates=1, null_share=0, questions=("count",)
     )
     closing_tool: ClassVar[str] = "submit"
+    restatement_operators: ClassVar[tuple[str, ...]] = RESTATEMENT_OPERATORS
+    near_miss_operators: ClassVar[tuple[str, ...]] = NEAR_MISS_OPERATORS
 
     def generate(self, params: QueryParams, seed: int) -> Content:
         """See `generate_content`."""
@@ -75,3 +82,23 @@ class Query(Family[QueryParams]):
         if plan is None:
             raise GenerationError(f"no mistake found for instance {instance.instance_id}")
         return plan
+
+    def second_opinion(self, instance: Instance) -> SecondOpinion:
+        """See `second_opinion.second_opinion`."""
+        return second_opinion(instance)
+
+    def untouched(self, instance: Instance) -> Iterator[tuple[ToolCall, ...]]:
+        """See `untouched_plans`."""
+        return untouched_plans(Question.model_validate(instance.spec), instance.world)
+
+    def restatements(self, instance: Instance, right: FinalState) -> Iterator[Proposal]:
+        """See `restated`."""
+        form = Question.model_validate(instance.spec).answer
+        for operator, answer in restated(str(right.data["answer"]), form):
+            yield Proposal(operator=operator, state=FinalState(submitted=True, data={"answer": answer}))
+
+    def near_misses(self, instance: Instance, right: FinalState, rng: random.Random) -> Iterator[Proposal]:
+        """See `missed`."""
+        question = Question.model_validate(instance.spec)
+        for operator, state in missed(question, instance.world, str(right.data["answer"]), rng):
+            yield Proposal(operator=operator, state=state)

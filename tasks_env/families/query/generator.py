@@ -9,26 +9,27 @@ from functools import lru_cache
 from itertools import combinations
 
 from tasks_env.errors import GenerationError
-from tasks_env.families.query.answers import Answer
-from tasks_env.families.query.candidates import Draw, View
+from tasks_env.families.query.answers import Answer, parse_answer
+from tasks_env.families.query.candidates import LOOKED_UP, Draw, View
 from tasks_env.families.query.data import generate_world, table_sizes
 from tasks_env.families.query.database import connect
 from tasks_env.families.query.params import QueryParams, QuestionKind
 from tasks_env.families.query.question import Question
 from tasks_env.families.query.readings import wrong_readings
-from tasks_env.families.query.schema import Path, Schema, schema_of
+from tasks_env.families.query.schema import Path, Role, Schema, schema_of
 from tasks_env.families.query.solver import agrees, run, solve
 from tasks_env.families.query.themes import THEMES
+from tasks_env.families.query.untouched import untouched_answers
 from tasks_env.seeding import derive
-from tasks_env.types import Content
+from tasks_env.types import Content, JsonObject
 
 WORLDS_PER_SEED = 40
 CANDIDATES_PER_WORLD = 60
 
 
 def generate_content(params: QueryParams, seed: int) -> Content:
-    """Question, tables and truth for `seed`. The kind of question and the number of hops are drawn once, so
-    that rejection never shifts how often each occurs.
+    """Question, tables and truth for `seed`. The kind of question, the number of hops and the type that a
+    lookup asks for are drawn once, so that rejection never shifts how often each occurs.
 
     Raises:
         GenerationError: no acceptable question within `WORLDS_PER_SEED` databases of `CANDIDATES_PER_WORLD`
@@ -37,8 +38,9 @@ def generate_content(params: QueryParams, seed: int) -> Content:
     choice = derive(seed, "query", "kind")
     kind = choice.choice(params.questions)
     hops = choice.randint(params.min_hops, params.max_hops)
+    looked_up = choice.choice(LOOKED_UP)
     for attempt in range(WORLDS_PER_SEED):
-        found = _try_world(params, kind, hops, derive(seed, "query", "world", attempt))
+        found = _try_world(params, kind, hops, looked_up, derive(seed, "query", "world", attempt))
         if found is not None:
             return found
     raise GenerationError(
@@ -47,7 +49,9 @@ def generate_content(params: QueryParams, seed: int) -> Content:
     )
 
 
-def _try_world(params: QueryParams, kind: QuestionKind, hops: int, rng: random.Random) -> Content | None:
+def _try_world(
+    params: QueryParams, kind: QuestionKind, hops: int, looked_up: tuple[Role, ...], rng: random.Random
+) -> Content | None:
     schema = _draw_schema(params, rng)
     sizes = dict(zip([table.name for table in THEMES[schema.theme].tables], table_sizes(params.rows), strict=True))
     world = generate_world(rng, schema, sizes, params.null_share)
@@ -58,11 +62,11 @@ def _try_world(params: QueryParams, kind: QuestionKind, hops: int, rng: random.R
             base, tree = rng.choice(shapes)
             if base not in views:
                 views[base] = View(schema, world, base)
-            question = Draw(rng, params, views[base], tree).question(kind)
+            question = Draw(rng, params, views[base], tree, looked_up).question(kind)
             if question is None:
                 continue
             truth = accepted(connection, question)
-            if truth is not None:
+            if truth is not None and not _given_away(question, world, truth):
                 return Content(
                     spec=question.to_spec(),
                     world=world,
@@ -80,6 +84,11 @@ def accepted(connection: sqlite3.Connection, question: Question) -> Answer | Non
         if agrees(question, truth, run(connection, question, reading)):
             return None
     return truth
+
+
+def _given_away(question: Question, world: JsonObject, truth: Answer) -> bool:
+    """Whether what an agent is shown without looking for it answers the question."""
+    return any(parse_answer(shown, question.answer) == truth for shown in untouched_answers(question, world))
 
 
 def _draw_schema(params: QueryParams, rng: random.Random) -> Schema:

@@ -1,12 +1,17 @@
-"""Agents' SQL: one read-only, deterministic, bounded SELECT statement at a time."""
+"""Agents' SQL: one read-only, deterministic, bounded SELECT statement at a time.
+
+The bounds are on steps, on bytes of a value and on comparisons within texts, and none on time, so that a statement
+gives the same result on every machine. Together they keep the worst statement that is known near a second and under
+100 MiB.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from functools import partial
 from typing import Any
 
 from tasks_env.errors import ToolError
+from tasks_env.families.query.stand_ins import StandIns
 
 MAX_STEPS = 200_000
 """Virtual machine steps of one statement: some hundredths of a second."""
@@ -14,9 +19,11 @@ MAX_ROWS = 50
 MAX_CELL_CHARS = 200
 MAX_RESULT_CHARS = 4000
 MAX_STATEMENT_CHARS = 4000
-_MAX_VALUE_BYTES = 5000
+_MAX_VALUE_BYTES = 2000
+"""Of a text and of a row: bounds the work of a single step."""
 _SCHEMA_HINT = "see {tool:list_tables} and {tool:describe_table} for the names of tables and columns"
 
+_TOO_BIG = "string or blob too big"
 _FUNCTION_NAMES = """
     abs avg ceil ceiling char coalesce concat count cume_dist date datetime dense_rank first_value floor
     format glob group_concat hex ifnull iif instr julianday lag last_value lead length like likelihood likely
@@ -27,12 +34,9 @@ _FUNCTION_NAMES = """
 _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 """Functions that depend on their arguments alone; random, file and extension functions are not among them."""
 
-_DATE_FUNCTIONS = {"date": 0, "datetime": 0, "time": 0, "julianday": 0, "unixepoch": 0, "strftime": 1}
-"""SQLite's date functions, with the place of the time among their arguments."""
-
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: _MAX_VALUE_BYTES,
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: _MAX_VALUE_BYTES,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 4 * MAX_STATEMENT_CHARS,
     sqlite3.SQLITE_LIMIT_COLUMN: 100,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 30,
@@ -51,33 +55,20 @@ class GuardedDatabase:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._clock: sqlite3.Connection | None = None
         self._refused = ""
         connection.execute("PRAGMA query_only = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
         for limit, value in _LIMITS.items():
             connection.setlimit(limit, value)
-        for name in _DATE_FUNCTIONS:
-            connection.create_function(name, -1, partial(self._date, name), deterministic=True)
+        # Values come from statements within the limits; those of the computing connection are bound as parameters.
+        self._stand_ins = StandIns(connection, {**_LIMITS, sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 50})
         connection.set_progress_handler(lambda: 1, MAX_STEPS)
         connection.set_authorizer(self._authorize)
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-        if self._clock is not None:
-            self._clock.close()
-
-    def _date(self, name: str, *arguments: Any) -> Any:
-        """A date function without the present time and the local time zone: results never depend on either."""
-        times = arguments[_DATE_FUNCTIONS[name] :]
-        words = [str(time, "utf-8") if isinstance(time, bytes) else str(time) for time in times]
-        if not words or any(word.strip().lower() in ("now", "localtime", "utc") for word in words):
-            self._refused = f"{name}() works on stored dates only, not on the present time or a time zone"
-            raise ValueError(self._refused)
-        if self._clock is None:
-            self._clock = sqlite3.connect(":memory:", check_same_thread=False)
-        places = ", ".join("?" * len(arguments))
-        return self._clock.execute(f"SELECT {name}({places})", arguments).fetchone()[0]
+        self._stand_ins.close()
 
     def select(self, statement: str) -> str:
         """The result of `statement` as text: a header, a line per row, the number of rows.
@@ -86,6 +77,7 @@ class GuardedDatabase:
             ToolError: SQLite's message, or what was refused, and where to look.
         """
         self._refused = ""
+        self._stand_ins.begin()
         if len(statement) > MAX_STATEMENT_CHARS:
             raise ToolError(
                 f"the statement has {len(statement)} characters; at most {MAX_STATEMENT_CHARS} are allowed",
@@ -121,13 +113,19 @@ class GuardedDatabase:
         return sqlite3.SQLITE_DENY
 
     def _explain(self, error: Exception) -> str:
-        if self._refused:
-            return self._refused
+        refused = self._refused or self._stand_ins.refused
+        if refused:
+            return refused
         message = str(error)[:300]
         if message == "interrupted":
             return (
                 f"stopped after {MAX_STEPS} steps: the statement does too much work; join on keys, and end"
                 " every recursion"
+            )
+        if message == _TOO_BIG:
+            return (
+                f"a text or a row of more than {_MAX_VALUE_BYTES} bytes came up; select rows instead of putting many"
+                " values into one"
             )
         # The agent's own text comes back in SQLite's messages and must not be taken for a placeholder.
         return f"SQLite: {message.replace('{', '(').replace('}', ')')}; {_SCHEMA_HINT}"
@@ -156,5 +154,9 @@ def _cell(value: Any) -> str:
     if value is None:
         return "NULL"
     text = f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
-    text = text.replace("\r", "\\r").replace("\n", "\\n")
+    if not text.isprintable():
+        text = "".join(
+            character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+            for character in text
+        )
     return text if len(text) <= MAX_CELL_CHARS else f"{text[:MAX_CELL_CHARS]}..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tasks_env.families.query.question import Operator, Predicate, Question, Ref
 from tasks_env.families.query.schema import Path, Schema
@@ -26,6 +27,10 @@ class Reading:
     """A path whose last step pairs every row with every row."""
     form: str = "right"
     """Which statement of the question's kind: a key of `_FORMS`."""
+    column: Ref | None = None
+    """What is asked for in place of the question's own column."""
+    lean: bool = False
+    """Whether tables that only the left out conditions need are left out too."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,10 @@ def statement(question: Question, reading: Reading) -> str:
     `extreme` and `top` give (answer, rank) rows, the winner first; `lookup`, `list` give one column; the
     others one value.
     """
+    if reading.column is not None:
+        question = question.model_copy(update={"column": reading.column})
+    if reading.lean:
+        question = question.model_copy(update={"predicates": reading.predicates})
     schema = question.database
     column = _sql_ref(schema, question.base, question.column)
     measure = _sql_ref(schema, question.base, question.measure)
@@ -104,13 +113,17 @@ def _condition(schema: Schema, base: str, predicate: Predicate, null_satisfies: 
 
 def _joins(question: Question, schema: Schema, reading: Reading) -> str:
     clauses = []
-    for path in question.joins:
-        source = schema.follow(question.base, path[:-1]).name
-        target = schema.follow(question.base, path).name
+    for path, source, target in _linked(schema, question.base, question.joins):
         link = "id" if path == reading.wrong_key else path[-1]
         on = "" if path == reading.unlinked else f" ON {source}.{link} = {target}.id"
         clauses.append(f" {reading.join} {target}{on}")
     return "".join(clauses)
+
+
+@lru_cache(maxsize=4096)
+def _linked(schema: Schema, base: str, paths: tuple[Path, ...]) -> tuple[tuple[Path, str, str], ...]:
+    """Each path with the names of the tables that its last step leads from and to."""
+    return tuple((path, schema.follow(base, path[:-1]).name, schema.follow(base, path).name) for path in paths)
 
 
 def _outer(question: Question, schema: Schema, where: tuple[str, ...]) -> str:
@@ -178,13 +191,22 @@ def _extremum(p: _Parts, direction: str) -> str:
 
 _FORMS: dict[tuple[str, str], Callable[[_Parts], str]] = {
     ("count", "right"): _value("COUNT(*)"),
+    ("count", "column counted"): _value("COUNT({p.column})"),
+    ("count", "duplicates left out"): _value("COUNT(DISTINCT {p.column})"),
     ("distinct", "right"): _value("COUNT(DISTINCT {p.column})"),
     ("distinct", "duplicates counted"): _value("COUNT({p.column})"),
     ("distinct", "missing counted"): lambda p: (
         f"SELECT COUNT(*) FROM (SELECT DISTINCT {p.column} FROM {p.source}{p.filter})"
     ),
     ("sum", "right"): _value("SUM({p.column})"),
+    ("sum", "mean"): _value("AVG({p.column})"),
+    ("sum", "rows counted"): _value("COUNT(*)"),
+    ("sum", "single row"): _value("MAX({p.column})"),
+    ("sum", "duplicates left out"): _value("SUM(DISTINCT {p.column})"),
     ("average", "right"): _value("AVG({p.column})"),
+    ("average", "total"): _value("SUM({p.column})"),
+    ("average", "single row"): _value("MAX({p.column})"),
+    ("average", "duplicates left out"): _value("AVG(DISTINCT {p.column})"),
     ("average", "missing as zero"): _value("AVG(COALESCE({p.column}, 0))"),
     ("average", "whole division"): _value("SUM({p.column}) / COUNT({p.column})"),
     ("date", "right"): lambda p: _extremum(p, p.direction),
@@ -203,8 +225,10 @@ _FORMS: dict[tuple[str, str], Callable[[_Parts], str]] = {
     ("top", "single row"): lambda p: _ranked_groups(
         p, p.direction, f"{'MAX' if p.direction == 'DESC' else 'MIN'}({p.measure})"
     ),
+    ("top", "mean"): lambda p: _ranked_groups(p, p.direction, f"AVG({p.measure})"),
     ("top", "empty groups ranked"): _zero_groups,
     ("absent", "right"): lambda p: _entities(p, "NOT IN", p.also(f"{p.column} IS NOT NULL")),
     ("absent", "present counted"): lambda p: _entities(p, "IN", p.filter),
+    ("absent", "all counted"): lambda p: f"SELECT COUNT(*) FROM {p.entities}",
     ("absent", "other rows counted"): lambda p: _entities(p, "IN", f" WHERE NOT ({' AND '.join(p.where)})"),
 }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import get_args
+
+from ruamel.yaml import YAML
 
 from tasks_env import Instance, generate_instance
 from tasks_env.families.query import Query
@@ -12,17 +15,13 @@ from tasks_env.families.query.question import Question
 
 FAMILY = Query()
 
-EASY = QueryParams(tables=2, rows=15, min_hops=0, max_hops=0, predicates=1, null_share=0, questions=("count", "lookup"))
-HARD = QueryParams(
-    tables=4,
-    rows=60,
-    min_hops=2,
-    max_hops=3,
-    predicates=2,
-    null_share=0.1,
-    questions=("absent", "average", "distinct", "list", "sum", "top"),
-)
-LEVELS = {"easy": EASY, "hard": HARD, "demonstration": Query.demonstration}
+MANIFEST = Path(__file__).parents[3] / "experiments.yaml"
+SHIPPED = {
+    name: QueryParams.model_validate(params)
+    for name, params in YAML(typ="safe").load(MANIFEST.read_text(encoding="utf-8"))["families"]["query"].items()
+}
+EASY, HARD = SHIPPED["easy"], SHIPPED["hard"]
+LEVELS = {**SHIPPED, "demonstration": Query.demonstration}
 
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 

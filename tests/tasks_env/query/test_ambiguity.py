@@ -13,9 +13,11 @@ import pytest
 
 from tasks_env import Instance
 from tasks_env.families.query import second_solver
+from tasks_env.families.query.answers import parse_answer
 from tasks_env.families.query.database import connect
-from tasks_env.families.query.readings import wrong_readings
+from tasks_env.families.query.readings import READINGS, wrong_readings
 from tasks_env.families.query.solver import agrees, run
+from tests.tasks_env.query.handmade import LOOKUP
 from tests.tasks_env.query.levels import KINDS, a_mix, made, made_of_kind, question_of
 
 _OTHER_BOUND = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
@@ -23,8 +25,8 @@ _OTHER_BOUND = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
 
 def _many() -> list[Instance]:
     return (
-        [made("easy", seed) for seed in range(200)]
-        + [made("hard", seed) for seed in range(60)]
+        [made("easy", seed) for seed in range(40)]
+        + [made("hard", seed) for seed in range(40)]
         + [made_of_kind(kind, seed) for kind in KINDS for seed in range(6)]
     )
 
@@ -42,23 +44,41 @@ def test_second_solver_shares_no_code_with_the_first() -> None:
 
 def test_a_third_route_agrees_where_pandas_computes_the_answer() -> None:
     checked = 0
-    for instance in a_mix(25):
+    for instance in a_mix(20):
         expected = _by_pandas(instance.spec, instance.world)
         if expected is not None:
             checked += 1
             assert expected == instance.truth["answer"], instance.spec
-    assert checked >= 60
+    assert checked >= 50
 
 
-def test_wrong_readings_lead_to_other_answers() -> None:
-    for instance in a_mix(15):
+def test_every_wrong_reading_occurs_and_leads_to_another_answer() -> None:
+    occurred = set()
+    for instance in _many():
         question = question_of(instance)
         with closing(connect(instance.world)) as connection:
             readings = list(wrong_readings(question))
             assert readings
             for reading in readings:
+                occurred.add(reading.name)
                 rows = run(connection, question, reading)
                 assert not agrees(question, instance.truth["answer"], rows), (instance.spec, reading.name)
+    assert occurred == set(READINGS)
+
+
+def test_what_is_shown_without_looking_is_never_the_answer() -> None:
+    for instance in _many():
+        form = question_of(instance).answer
+        shown = [str(len(table["rows"])) for table in _tables(instance)]
+        shown += [str(predicate["value"]) for predicate in _predicates(instance)]
+        assert instance.truth["answer"] not in [parse_answer(text, form) for text in shown]
+
+
+def test_a_wrong_reading_with_several_rows_agrees_by_its_first() -> None:
+    lookup = question_of(LOOKUP)
+    assert agrees(lookup, "2022-01-06", [("2022-01-06",), ("2022-01-07",)])
+    assert not agrees(lookup, "2022-01-06", [("2022-01-07",), ("2022-01-06",)])
+    assert not agrees(lookup, "2022-01-06", [])
 
 
 def test_leaving_out_a_condition_or_moving_a_bound_changes_what_the_second_solver_finds() -> None:
@@ -90,6 +110,16 @@ def test_averages_are_far_from_a_rounding_tie() -> None:
         assert distance > Fraction(1, 10**6)
 
 
+def _tables(instance: Instance) -> list[Any]:
+    tables: Any = instance.world["tables"]
+    return list(tables)
+
+
+def _predicates(instance: Instance) -> list[Any]:
+    predicates: Any = instance.spec["predicates"]
+    return list(predicates)
+
+
 def _solved(instance: Instance, predicates: list[Any]) -> Any:
     return second_solver.solve({**instance.spec, "predicates": predicates}, instance.world)
 
@@ -103,9 +133,8 @@ def _frames(world: Any) -> dict[str, pd.DataFrame]:
     }
 
 
-def _column(spec: Any, world: Any, ref: Any) -> pd.Series:
+def _column(spec: Any, world: Any, frames: dict[str, pd.DataFrame], ref: Any) -> pd.Series:
     """The values of a reference for each base row, by left joins."""
-    frames = _frames(world)
     links = {
         (table["name"], column["name"]): column["references"]
         for table in world["tables"]
@@ -123,16 +152,17 @@ def _column(spec: Any, world: Any, ref: Any) -> pd.Series:
 def _flat(spec: Any, world: Any) -> pd.DataFrame:
     """The rows that meet the conditions, with the asked column and the measure."""
     parts = {}
-    keep = pd.Series(True, index=range(len(_frames(world)[spec["base"]])))
+    frames = _frames(world)
+    keep = pd.Series(True, index=range(len(frames[spec["base"]])))
     for predicate in spec["predicates"]:
-        values = _column(spec, world, predicate["ref"])
+        values = _column(spec, world, frames, predicate["ref"])
         present = values.notna()
         compare = getattr(operator, predicate["operator"])
         met = pd.Series([compare(value, predicate["value"]) for value in values[present]], values.index[present])
         keep &= met.astype(bool).reindex(values.index, fill_value=False)
     for name in ("column", "measure"):
         if spec.get(name):
-            parts["asked" if name == "column" else name] = _column(spec, world, spec[name])
+            parts["asked" if name == "column" else name] = _column(spec, world, frames, spec[name])
     parts["keep"] = keep
     frame = pd.DataFrame(parts)
     return frame[frame["keep"]]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import sqlite3
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -110,6 +114,19 @@ def test_result_shows_a_header_missing_values_and_the_number_of_rows(world: Quer
         "   -- nothing",
         "SELECT 'a\x00b'",
         "SELECT '" + "x" * 5000 + "'",
+        "SELECT group_concat(printf('%0900d', id)) FROM loans",
+        "SELECT date(x'ff', 'start of' || x'ff')",
+        "SELECT CAST(x'c328' AS TEXT)",
+        "SELECT * FROM generate_series(1, 9)",
+        "SELECT * FROM json_each('[1]')",
+        "SELECT * FROM pragma_database_list",
+        "SELECT readfile('/etc/passwd')",
+        "SELECT sqlite_version()",
+        "SELECT " + "(" * 500 + "1" + ")" * 500,
+        "SELECT * FROM (" * 80 + "SELECT 1" + ")" * 80,
+        " UNION ALL ".join(["SELECT 1"] * 40),
+        "INSERT INTO loans (id) VALUES (99) RETURNING id",
+        "SELECT 1 /* one */; -- two\nSELECT 2",
     ],
 )
 def test_refused_statements_are_errors_and_change_nothing(world: QueryWorld, statement: str) -> None:
@@ -164,11 +181,85 @@ def test_long_results_are_cut_and_say_so(world: QueryWorld) -> None:
     wide = _query(world, _ENDLESS + "SELECT printf('%0190d', x), printf('%0190d', x) FROM n LIMIT 40")
     assert len(wide) <= MAX_RESULT_CHARS + 100
     assert wide.endswith("rows; there are more)")
-    assert len(_query(world, "SELECT printf('%04000d', 1)")) < 300
+    assert len(_query(world, "SELECT printf('%01999d', 1)")) < 300
 
 
-def test_cells_stay_on_one_line(world: QueryWorld) -> None:
+def test_cells_stay_on_one_line_and_control_nothing(world: QueryWorld) -> None:
     assert _query(world, "SELECT 'a' || char(10) || 'b' AS x, x'00ff' AS y") == "x | y\na\\nb | x'00ff'\n(1 row)"
+    shown = _query(world, "SELECT char(27) || '[31m', char(0), char(8232), char(8238), 'é'")
+    assert shown.split("\n")[1] == r"\x1b[31m | \x00 | \u2028 | \u202e | é"
+
+
+_LONG = "replace(printf('%0950d', a.id), '0', 'aa')"
+_ROWS = "FROM loans a, loans b, loans c, loans d, loans e, loans f, loans g, loans h"
+_PATHOLOGICAL = [
+    f"SELECT COUNT(*) {_ROWS} WHERE {_LONG} LIKE '%{'a' * 90}b' || h.id",
+    f"SELECT COUNT(*) {_ROWS} WHERE {_LONG} || h.id GLOB '*{'[a-z]' * 15}b'",
+    f"SELECT SUM(INSTR({_LONG}, '{'a' * 900}b' || h.id)) {_ROWS}",
+    f"SELECT SUM(LENGTH(REPLACE({_LONG}, '{'a' * 900}b' || h.id, ''))) {_ROWS}",
+    f"SELECT SUM(LENGTH(TRIM({_LONG}, '{'b' * 100}a' || h.id))) {_ROWS}",
+    f"SELECT SUM(LENGTH(UPPER(LOWER(UPPER(LOWER({_LONG})))))) {_ROWS}",
+    f"SELECT COUNT(*) FROM (SELECT DISTINCT printf('%1900d', a.id * 1000 + h.id) {_ROWS})",
+    f"SELECT SUM(julianday('2022-01-01', '+' || (a.id + h.id) || ' days')) {_ROWS}",
+    "WITH RECURSIVE n(x) AS (SELECT printf('%1900d', 1) UNION SELECT printf('%1900d', x + 1) FROM n)"
+    " SELECT COUNT(*) FROM n",
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT n.x + 1 FROM n, loans) SELECT COUNT(*) FROM n",
+]
+
+
+@pytest.mark.parametrize("statement", _PATHOLOGICAL)
+def test_costly_statements_are_stopped_within_seconds(world: QueryWorld, statement: str) -> None:
+    start = time.thread_time()
+    message = _refusal(world, statement)
+    assert "stopped" in message
+    assert time.thread_time() - start < 4
+    assert _query(world, "SELECT trim('xax', 'x'), 'abc' LIKE 'A%'").split("\n")[1] == "a | 1"
+
+
+_MEMORY = """
+import resource, sys
+from tasks_env import ToolError
+from tasks_env.families.query.tools import QueryWorld
+from tests.tasks_env.query.handmade import WORLD
+from tests.tasks_env.query.test_tools import _PATHOLOGICAL
+QueryWorld(WORLD).call("run_query", {"query": "SELECT 1"})
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for statement in _PATHOLOGICAL[6:9:2]:
+    try:
+        shown = QueryWorld(WORLD).call("run_query", {"query": statement}).text
+    except ToolError as error:
+        shown = error.message
+    assert "stopped" in shown
+used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(used // (1024 * 1024 if sys.platform == "darwin" else 1024))
+"""
+
+
+def test_memory_of_a_statement_is_bounded() -> None:
+    run = subprocess.run([sys.executable, "-c", _MEMORY], capture_output=True, text=True, check=True, timeout=120)
+    assert 0 <= int(run.stdout) < 150
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    call=st.sampled_from(["like", "glob", "instr", "replace", "trim", "ltrim", "rtrim"]),
+    values=st.lists(
+        st.none() | st.integers(-99, 99) | st.floats(-9, 9) | st.text("aAb%_*?[]é1. ", max_size=6),
+        min_size=3,
+        max_size=3,
+    ),
+)
+def test_bounded_text_functions_are_those_of_sqlite(call: str, values: list[Any]) -> None:
+    arguments = ", ".join(_literal(value) for value in values[: 3 if call == "replace" else 2])
+    statement = f"SELECT quote({call}({arguments})) AS x"
+    with closing(sqlite3.connect(":memory:")) as plain, closing(QueryWorld(WORLD)) as world:
+        assert _query(world, statement) == f"x\n{plain.execute(statement).fetchone()[0]}\n(1 row)"
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
 
 
 def test_dates_can_be_worked_with(world: QueryWorld) -> None:
@@ -282,7 +373,7 @@ _FRAGMENTS = (
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from(_FRAGMENTS) | st.text(max_size=6), max_size=12).map(" ".join))
 def test_any_statement_gives_a_bounded_result_or_a_tool_error(statement: str) -> None:
     with closing(QueryWorld(WORLD)) as world:

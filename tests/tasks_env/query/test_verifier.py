@@ -117,7 +117,7 @@ def test_conditions_say_what_is_wrong() -> None:
     assert unsubmitted.conditions[0].detail == "no answer was submitted"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.dictionaries(st.sampled_from(["answer", "other"]), _JSON), submitted=st.booleans())
 def test_any_final_state_gets_a_verdict(data: dict[str, Any], submitted: bool) -> None:
     for instance in (COUNT, AVERAGE, LIST, LOOKUP, EXTREME, TOP):
@@ -128,7 +128,7 @@ def test_any_final_state_gets_a_verdict(data: dict[str, Any], submitted: bool) -
         assert all(len(condition.detail) < 300 for condition in verdict.conditions)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(answer=st.text(max_size=40) | st.from_regex(r"[+-]?[0-9]{0,20}\.?[0-9]{0,35}", fullmatch=True))
 def test_any_text_gets_a_verdict_and_only_the_truth_passes(answer: str) -> None:
     assert _passes(EXTREME, answer) == (answer.strip() == "Clara Novak")
