@@ -33,7 +33,10 @@ def generate(params: TabularParams, seed: int) -> Content:
                 world={"tables": {name: table_csv(table) for name, table in candidate.tables.items()}},
                 truth={"csv": table_csv(result)},
             )
-    raise GenerationError(f"tabular: no acceptable task for seed {seed} in {MAX_TRIES} tries with {params!r}")
+    raise GenerationError(
+        f"tabular: no acceptable task for seed {seed} in {MAX_TRIES} tries with {params!r}; more rows or fewer "
+        "operations make one likelier"
+    )
 
 
 def accepted_result(candidate: Candidate) -> Table | None:
