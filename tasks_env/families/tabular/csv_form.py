@@ -54,7 +54,9 @@ def csv_text(names: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def table_csv(table: Table) -> str:
     """A table as CSV text."""
-    return csv_text(table.names(), [list(map(text_of, row)) for row in table.rows])
+    return csv_text(
+        table.names(), [[cell if type(cell) is str else text_of(cell) for cell in row] for row in table.rows]
+    )
 
 
 def parse_csv(text: str) -> tuple[list[str], list[list[str]]]:
