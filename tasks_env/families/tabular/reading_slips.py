@@ -6,13 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_EVEN, ROUND_UP, Context, Decimal
+from functools import partial
 
 from tasks_env.families.tabular import operations
 from tasks_env.families.tabular.csv_form import table_csv
 from tasks_env.families.tabular.evaluate import evaluate, filtered, finished, parse_tables, widened
 from tasks_env.families.tabular.readings import careless_readings, decisive_readings
 from tasks_env.families.tabular.spec import Filter, Spec
-from tasks_env.families.tabular.table import Cell, Table
+from tasks_env.families.tabular.table import Cell, Row, Table, text_of
 from tasks_env.types import Instance
 
 _OPERATORS: tuple[tuple[str, str], ...] = (
@@ -41,6 +42,7 @@ _WIDE = Context(prec=60)
 READING_OPERATORS = (
     *(operator for _, operator in _OPERATORS),
     "limit before the sort",
+    "numbers sorted as text",
     "empty cells counted",
     *_ROUNDINGS,
     "rounded too late or not at all",
@@ -81,15 +83,34 @@ def _further(spec: Spec, tables: Mapping[str, Table]) -> Iterator[tuple[str, Tab
         yield "tie-break reversed or ignored", evaluate(spec.model_copy(update={"sort": spec.sort[:1]}), tables)
     if spec.limit is not None:
         yield "limit before the sort", _limited_first(spec, tables, spec.limit)
+    if spec.sort:
+        yield "numbers sorted as text", _sorted_as_text(spec, tables)
     yield from _null_slips(spec, tables)
     yield from _rounding_slips(spec, tables)
 
 
-def _limited_first(spec: Spec, tables: Mapping[str, Table], limit: int) -> Table:
+def _unsorted(spec: Spec, tables: Mapping[str, Table]) -> Table:
+    """All rows of the result in the order before the sort, with every column that the sort needs."""
     everything = tuple(dict.fromkeys((*spec.columns, *(key.column for key in spec.sort))))
-    unsorted = spec.model_copy(update={"sort": (), "limit": None, "columns": everything})
-    few = operations.limit_rows(evaluate(unsorted, tables), limit)
+    return evaluate(spec.model_copy(update={"sort": (), "limit": None, "columns": everything}), tables)
+
+
+def _limited_first(spec: Spec, tables: Mapping[str, Table], limit: int) -> Table:
+    few = operations.limit_rows(_unsorted(spec, tables), limit)
     return operations.select_columns(operations.sort_rows(few, spec.sort), spec.columns)
+
+
+def _sorted_as_text(spec: Spec, tables: Mapping[str, Table]) -> Table:
+    table = _unsorted(spec, tables)
+    rows = table.rows
+    for key in reversed(spec.sort):
+        position = table.index(key.column)
+        rows = sorted(rows, key=partial(_text_at, position), reverse=key.order == "descending")
+    return operations.select_columns(replace(table, rows=rows[: spec.limit]), spec.columns)
+
+
+def _text_at(position: int, row: Row) -> str:
+    return text_of(row[position])
 
 
 def _null_slips(spec: Spec, tables: Mapping[str, Table]) -> Iterator[tuple[str, Table]]:
