@@ -5,6 +5,10 @@ separated by commas and quoted only where they must be (a comma, a quote, a line
 otherwise be blank); blank lines are dropped; a number in a numeric column has exactly the column's decimals,
 no leading zeros, no negative zero. Zeros are added or removed, but nothing is rounded, reordered or trimmed:
 rounding and order are part of the task.
+
+What is brought to this form may have a byte-order mark, and line ends in LF, CRLF or CR. A number is an optional
+minus, digits, and perhaps a point and more digits, at most 30 on either side; anything else (a plus, an exponent,
+a unit, separators of thousands) stays as it is and so differs.
 """
 
 from __future__ import annotations

@@ -208,8 +208,9 @@ def limit_rows(table: Table, count: int) -> Table:
 
 def select_columns(table: Table, names: Sequence[str]) -> Table:
     """The named columns, in the order given; repeated rows stay."""
-    positions = [table.index(name) for name in names]
-    columns = tuple(table.columns[position] for position in positions)
+    places = {column.name: position for position, column in enumerate(table.columns)}
+    positions = [places[name] for name in names]
+    columns = tuple([table.columns[position] for position in positions])
     if len(positions) == 1:
         return Table(columns, [(row[positions[0]],) for row in table.rows])
     return Table(columns, list(map(operator.itemgetter(*positions), table.rows)))
