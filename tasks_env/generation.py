@@ -53,7 +53,8 @@ def generate_instance(
     chosen = family(family_name)
     valid = params if isinstance(params, Frozen) else validated_params(family_name, params)
     content: Content = chosen.generate(valid, seed)
-    # `Content` has validated its parts, and validating JSON once more would cost more than all of the rest.
+    # The family answers for its content being JSON (`Content` validates it where it is not built from parts known
+    # to be); validating it a second time would cost more than all of the rest.
     parts = {"spec": content.spec, "world": content.world, "truth": content.truth}
     identity = content_hash([chosen.name, chosen.version, parts], 12)
     return Instance.model_construct(
@@ -63,5 +64,7 @@ def generate_instance(
         sample=sample,
         seed=seed,
         params=valid.model_dump(mode="json"),
-        **parts,
+        spec=content.spec,
+        world=content.world,
+        truth=content.truth,
     )
