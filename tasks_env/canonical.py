@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import Any
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
 
 def canonical_json(value: Any) -> str:
     """Sorted keys, no spaces, ASCII only (lone surrogates survive), no NaN or infinity.
@@ -13,7 +15,7 @@ def canonical_json(value: Any) -> str:
     Raises:
         ValueError: `value` holds a number that is not finite.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def content_hash(value: Any, length: int = 64) -> str:

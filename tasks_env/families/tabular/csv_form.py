@@ -5,6 +5,10 @@ separated by commas and quoted only where they must be (a comma, a quote, a line
 otherwise be blank); blank lines are dropped; a number in a numeric column has exactly the column's decimals,
 no leading zeros, no negative zero. Zeros are added or removed, but nothing is rounded, reordered or trimmed:
 rounding and order are part of the task.
+
+What is brought to this form may have a byte-order mark, and line ends in LF, CRLF or CR. A number is an optional
+minus, digits, and perhaps a point and more digits, at most 30 on either side; anything else (a plus, an exponent,
+a unit, separators of thousands) stays as it is and so differs.
 """
 
 from __future__ import annotations
@@ -36,12 +40,27 @@ def _line(fields: Sequence[str]) -> str:
 
 def csv_text(names: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A header and rows of text fields as CSV with minimal quoting and LF line ends."""
-    return "".join(f"{_line(fields)}\n" for fields in (names, *lines))
+    every = [names, *lines]
+    width = len(names)
+    plain = "".join([",".join(fields) + "\n" for fields in every])
+    # The common case needs one look at the whole text instead of some at each line.
+    if (
+        width > 1
+        and plain.count("\n") == len(every)
+        and plain.count(",") == (width - 1) * len(every)
+        and '"' not in plain
+        and "\r" not in plain
+        and all(len(fields) == width for fields in every)
+    ):
+        return plain
+    return "".join([f"{_line(fields)}\n" for fields in every])
 
 
 def table_csv(table: Table) -> str:
     """A table as CSV text."""
-    return csv_text(table.names(), [list(map(text_of, row)) for row in table.rows])
+    return csv_text(
+        table.names(), [[cell if type(cell) is str else text_of(cell) for cell in row] for row in table.rows]
+    )
 
 
 def parse_csv(text: str) -> tuple[list[str], list[list[str]]]:

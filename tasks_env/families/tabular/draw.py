@@ -23,6 +23,8 @@ class Candidate:
 
     spec: Spec
     tables: dict[str, Table]
+    wide: Table
+    """The main table with the columns of its joins and the derived one."""
 
 
 def draw(params: TabularParams, rng: random.Random) -> Candidate | None:
@@ -54,7 +56,7 @@ def draw(params: TabularParams, rng: random.Random) -> Candidate | None:
         if count < 3:
             return None
         spec = spec.model_copy(update={"limit": rng.randint(max(2, count // 2), count - 1)})
-    return Candidate(spec, tables)
+    return Candidate(spec, tables, wide)
 
 
 def _derive(formula: Formula) -> Derive:

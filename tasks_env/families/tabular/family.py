@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import ClassVar
 
 from tasks_env.errors import UnknownName
-from tasks_env.families.base import Family, World
-from tasks_env.families.tabular import plan
+from tasks_env.families.base import Family, Proposal, SecondOpinion, World
+from tasks_env.families.tabular import near_misses, plan, restatements, second_opinion
 from tasks_env.families.tabular.generate import generate
 from tasks_env.families.tabular.params import TabularParams
 from tasks_env.families.tabular.spec import Spec
@@ -15,7 +16,7 @@ from tasks_env.families.tabular.tools import CLOSING_TOOL, TOOLS
 from tasks_env.families.tabular.verify import verify
 from tasks_env.families.tabular.voices import VOICES
 from tasks_env.families.tabular.wording import instruction
-from tasks_env.types import Content, Instance, ToolCall, ToolSpec, Verdict, VerifierInput
+from tasks_env.types import Content, FinalState, Instance, ToolCall, ToolSpec, Verdict, VerifierInput
 
 
 class Tabular(Family[TabularParams]):
@@ -43,6 +44,8 @@ class Tabular(Family[TabularParams]):
         limit=False,
     )
     closing_tool: ClassVar[str] = CLOSING_TOOL
+    restatement_operators: ClassVar[tuple[str, ...]] = restatements.RESTATEMENT_OPERATORS
+    near_miss_operators: ClassVar[tuple[str, ...]] = near_misses.NEAR_MISS_OPERATORS
 
     def generate(self, params: TabularParams, seed: int) -> Content:
         """The task for `seed`. Raises `GenerationError`."""
@@ -73,3 +76,19 @@ class Tabular(Family[TabularParams]):
     def mistake(self, instance: Instance, rng: random.Random) -> tuple[ToolCall, ...]:
         """A plausible plan that fails: a wrong reading, a forgotten step, stopping early, a typing slip."""
         return plan.mistake(instance, rng)
+
+    def second_opinion(self, instance: Instance) -> SecondOpinion:
+        """A judge by the second solver and its own reading of the rules of equality."""
+        return second_opinion.second_opinion(instance)
+
+    def untouched(self, instance: Instance) -> Iterator[tuple[ToolCall, ...]]:
+        """Each input table handed in as it is."""
+        return plan.untouched(Spec.model_validate(instance.spec))
+
+    def restatements(self, instance: Instance, right: FinalState) -> Iterator[Proposal]:
+        """The right table in other CSV text of the same canonical form."""
+        return restatements.restatements(instance, right)
+
+    def near_misses(self, instance: Instance, right: FinalState, rng: random.Random) -> Iterator[Proposal]:
+        """Wrong readings, and slips in rows, columns, cells and in handing in."""
+        return near_misses.near_misses(instance, right, rng)

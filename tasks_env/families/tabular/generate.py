@@ -8,6 +8,7 @@ from tasks_env.families.tabular.draw import Candidate, draw
 from tasks_env.families.tabular.evaluate import filtered, finished, widened
 from tasks_env.families.tabular.params import TabularParams
 from tasks_env.families.tabular.readings import decisive_readings
+from tasks_env.families.tabular.spec import Spec
 from tasks_env.families.tabular.table import Table
 from tasks_env.seeding import derive
 from tasks_env.types import Content
@@ -28,19 +29,22 @@ def generate(params: TabularParams, seed: int) -> Content:
             continue
         result = accepted_result(candidate)
         if result is not None:
-            return Content(
+            # Texts and a dumped model are JSON; a test validates what comes out of here.
+            return Content.model_construct(
                 spec=candidate.spec.to_json(),
                 world={"tables": {name: table_csv(table) for name, table in candidate.tables.items()}},
                 truth={"csv": table_csv(result)},
             )
-    raise GenerationError(f"tabular: no acceptable task for seed {seed} in {MAX_TRIES} tries with {params!r}")
+    raise GenerationError(
+        f"tabular: no acceptable task for seed {seed} in {MAX_TRIES} tries with {params!r}; more rows or fewer "
+        "operations make one likelier"
+    )
 
 
 def accepted_result(candidate: Candidate) -> Table | None:
     """The candidate's result, or None if it is trivial or a decisive wrong reading gives the same."""
     spec, tables = candidate.spec, candidate.tables
-    wide = widened(spec, tables)
-    kept = filtered(spec, wide)
+    kept = filtered(spec, candidate.wide)
     result = finished(spec, kept)
     if len(result.rows) < 2:
         return None
@@ -56,7 +60,15 @@ def accepted_result(candidate: Candidate) -> Table | None:
         if reading.joins is not spec.joins:
             rows = filtered(reading, widened(reading, tables))
         else:
-            rows = kept if reading.filters is spec.filters else filtered(reading, wide)
-        if finished(reading, rows).rows == result.rows:
+            rows = kept if reading.filters is spec.filters else filtered(reading, candidate.wide)
+        if not _surely_other(reading, rows, result) and finished(reading, rows).rows == result.rows:
             return None
     return result
+
+
+def _surely_other(reading: Spec, rows: Table, result: Table) -> bool:
+    """Whether the number of rows alone tells a reading's result from the right one."""
+    if reading.aggregate:
+        return False
+    count = len(rows.rows) if reading.limit is None else min(reading.limit, len(rows.rows))
+    return count != len(result.rows)

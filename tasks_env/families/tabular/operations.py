@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
+from functools import partial
 from typing import Any
 
 from tasks_env.families.tabular.spec import Comparison, Derive, Filter, Join, Measure, Operator, SortKey
@@ -34,14 +35,15 @@ ORDERED: tuple[Comparison, ...] = ("at_least", "at_most", "more_than", "less_tha
 """Conditions for numbers and dates only."""
 
 
-_COMPARE: Mapping[Comparison, Callable[[Any, Any], Any]] = {
+_COMPARED: Mapping[Comparison, Callable[[Any, Any], bool]] = {
     "equals": operator.eq,
     "not_equals": operator.ne,
-    "at_least": operator.ge,
-    "at_most": operator.le,
-    "more_than": operator.gt,
-    "less_than": operator.lt,
+    "at_least": operator.le,
+    "at_most": operator.ge,
+    "more_than": operator.lt,
+    "less_than": operator.gt,
 }
+"""How the condition's value compares with a cell that meets it: the value first, the cell second."""
 
 
 def rounded(value: Decimal, decimals: int) -> Decimal:
@@ -66,8 +68,7 @@ def _test(condition: Filter, column: Column) -> Callable[[Any], bool]:
         return lambda cell: cell in values
     if name == "not_in":
         return lambda cell: cell not in values
-    compare = _COMPARE[name]
-    return lambda cell: bool(compare(cell, first))
+    return partial(_COMPARED[name], first)
 
 
 def filter_rows(table: Table, condition: Filter) -> Table:
@@ -207,8 +208,9 @@ def limit_rows(table: Table, count: int) -> Table:
 
 def select_columns(table: Table, names: Sequence[str]) -> Table:
     """The named columns, in the order given; repeated rows stay."""
-    positions = [table.index(name) for name in names]
-    columns = tuple(table.columns[position] for position in positions)
+    places = {column.name: position for position, column in enumerate(table.columns)}
+    positions = [places[name] for name in names]
+    columns = tuple([table.columns[position] for position in positions])
     if len(positions) == 1:
         return Table(columns, [(row[positions[0]],) for row in table.rows])
     return Table(columns, list(map(operator.itemgetter(*positions), table.rows)))

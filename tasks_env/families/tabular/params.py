@@ -34,4 +34,11 @@ class TabularParams(Frozen):
             raise ValueError("at least one operation is needed: the untouched input must not be the answer")
         if self.group_keys and self.groups**self.group_keys > self.rows:
             raise ValueError("groups ** group_keys may not exceed rows: most groups would be empty")
+        if self.limit and self.group_keys and self.groups**self.group_keys < 3:
+            raise ValueError("limit needs at least 3 groups: groups ** group_keys must be 3 or more")
+        least = 1 + self.filters * (3 if self.group_keys else 1) + self.joins + (2 if self.limit else 0)
+        if self.rows < least:
+            raise ValueError(
+                f"rows must be at least {least} here: with fewer, no task is likely in which every step matters"
+            )
         return self

@@ -46,6 +46,12 @@ def mistake(instance: Instance, rng: random.Random) -> tuple[ToolCall, ...]:
     return (_call("list_tables"), _call(CLOSING_TOOL, table=spec.tables[0].name))
 
 
+def untouched(spec: Spec) -> Iterator[tuple[ToolCall, ...]]:
+    """Plans that hand in an input table as it is."""
+    for table in spec.tables:
+        yield (_call("list_tables"), _call(CLOSING_TOOL, table=table.name))
+
+
 def _call(name: str, **arguments: JsonValue) -> ToolCall:
     return ToolCall(name=name, arguments=arguments)
 

@@ -74,8 +74,9 @@ def draw_roles(params: TabularParams, rng: random.Random) -> Roles:
     shown: list[str] = []
     if not params.group_keys:
         shown = [rng.choice(_named(lookup.fields, kind)) for lookup, _ in joins for kind in ("category", "number")]
-        numbers = [name for name in _named(theme.fields, "number", optional=False) if name not in filtered]
-        shown += [rng.choice(numbers), rng.choice(_named(theme.fields, "category"))]
+        sure_numbers = _named(theme.fields, "number", optional=False)
+        numbers = [name for name in sure_numbers if name not in filtered]
+        shown += [rng.choice(numbers or sure_numbers), rng.choice(_named(theme.fields, "category"))]
     return Roles(theme, joins, formula, tuple(keys), measures, tuple(filtered), tuple(shown))
 
 

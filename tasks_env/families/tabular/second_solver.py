@@ -25,34 +25,50 @@ _COMPARE = {
 
 
 @dataclass(frozen=True)
-class _Shape:
+class Shape:
     """A column's kind and, for numbers, the decimals by which its integers are scaled."""
 
     numeric: bool
     decimals: int
 
 
-def solve(spec: Mapping[str, Any], world: Mapping[str, Any]) -> str:
-    """The result of a task as CSV text.
+@dataclass(frozen=True)
+class Solution:
+    """The result of a task; numbers are integers in units of their column's last decimal."""
+
+    names: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    rows: tuple[tuple[str | int | None, ...], ...]
+
+
+def solution(spec: Mapping[str, Any], world: Mapping[str, Any]) -> Solution:
+    """The result of a task.
 
     Args:
         spec: The JSON of the instance's spec.
         world: The JSON of its world: CSV texts by table under `tables`.
     """
     with sqlite3.connect(":memory:") as connection:
-        shapes: dict[str, _Shape] = {}
+        shapes: dict[str, Shape] = {}
         for table in spec["tables"]:
             _load(connection, table, world["tables"][table["name"]])
             for column in table["columns"]:
-                shapes[column["name"]] = _Shape(column.get("kind") == "number", column.get("decimals", 0))
+                shapes[column["name"]] = Shape(column.get("kind") == "number", column.get("decimals", 0))
         query, values, shapes = _query(spec, shapes)
         rows = connection.execute(query, values).fetchall()
     connection.close()
+    names = tuple(spec["columns"])
+    return Solution(names, tuple(shapes[name] for name in names), tuple(rows))
+
+
+def solve(spec: Mapping[str, Any], world: Mapping[str, Any]) -> str:
+    """The result of a task as CSV text; arguments as for `solution`."""
+    solved = solution(spec, world)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(spec["columns"])
-    for row in rows:
-        writer.writerow(_shown(cell, shapes[name]) for cell, name in zip(row, spec["columns"], strict=True))
+    writer.writerow(solved.names)
+    for row in solved.rows:
+        writer.writerow(_shown(cell, shape) for cell, shape in zip(row, solved.shapes, strict=True))
     return out.getvalue()
 
 
@@ -79,7 +95,7 @@ def _scaled(text: str, decimals: int) -> int:
     return int(whole + (fraction + "0" * decimals)[:decimals])
 
 
-def _shown(cell: object, shape: _Shape) -> object:
+def _shown(cell: object, shape: Shape) -> object:
     if cell is None or not shape.numeric:
         return cell
     digits = str(abs(int(str(cell)))).rjust(shape.decimals + 1, "0")
@@ -95,7 +111,7 @@ def _ratio(numerator: str, denominator: str) -> str:
     return f"(CASE WHEN {numerator} < 0 THEN -{up} ELSE {up} END)"
 
 
-def _query(spec: Mapping[str, Any], shapes: dict[str, _Shape]) -> tuple[str, list[object], dict[str, _Shape]]:
+def _query(spec: Mapping[str, Any], shapes: dict[str, Shape]) -> tuple[str, list[object], dict[str, Shape]]:
     """One SELECT for the whole task, its bound values, and the shapes of all columns."""
     source = spec["tables"][0]["name"]
     inner = f'SELECT * FROM "{source}"'
@@ -105,7 +121,7 @@ def _query(spec: Mapping[str, Any], shapes: dict[str, _Shape]) -> tuple[str, lis
     derive = spec.get("derive")
     if derive:
         inner = f'SELECT *, {_derived(derive, shapes)} AS "{derive["column"]}" FROM ({inner})'
-        shapes = {**shapes, derive["column"]: _Shape(True, derive["decimals"])}
+        shapes = {**shapes, derive["column"]: Shape(True, derive["decimals"])}
     conditions, values = [], list[object]()
     for condition in spec.get("filters", []):
         sql, bound = _condition(condition, shapes[condition["column"]])
@@ -129,7 +145,7 @@ def _query(spec: Mapping[str, Any], shapes: dict[str, _Shape]) -> tuple[str, lis
     return f"SELECT {chosen} FROM ({inner}){where} ORDER BY {', '.join(order)}{limit}", values, shapes
 
 
-def _derived(derive: Mapping[str, Any], shapes: Mapping[str, _Shape]) -> str:
+def _derived(derive: Mapping[str, Any], shapes: Mapping[str, Shape]) -> str:
     left, right = f'"{derive["left"]}"', f'"{derive["right"]}"'
     a, b, d = shapes[derive["left"]].decimals, shapes[derive["right"]].decimals, derive["decimals"]
     if derive["operator"] == "times":
@@ -140,7 +156,7 @@ def _derived(derive: Mapping[str, Any], shapes: Mapping[str, _Shape]) -> str:
     return _ratio(f"(({left} * {10**b} {sign} {right} * {10**a}) * {10**d})", str(10 ** (a + b)))
 
 
-def _condition(condition: Mapping[str, Any], shape: _Shape) -> tuple[str, list[object]]:
+def _condition(condition: Mapping[str, Any], shape: Shape) -> tuple[str, list[object]]:
     column, name = f'"{condition["column"]}"', condition["condition"]
     texts = condition.get("values", [])
     values: list[object] = [_scaled(text, shape.decimals) if shape.numeric else text for text in texts]
@@ -158,11 +174,11 @@ def _condition(condition: Mapping[str, Any], shape: _Shape) -> tuple[str, list[o
     return f"{column} IS {'NULL' if name == 'is_empty' else 'NOT NULL'}", []
 
 
-def _measured(measure: Mapping[str, Any], decimals: int, shapes: Mapping[str, _Shape]) -> tuple[str, _Shape]:
+def _measured(measure: Mapping[str, Any], decimals: int, shapes: Mapping[str, Shape]) -> tuple[str, Shape]:
     if measure["function"] == "count":
-        return "count(*)", _Shape(True, 0)
+        return "count(*)", Shape(True, 0)
     column, shape = f'"{measure["of"]}"', shapes[measure["of"]]
     if measure["function"] != "mean":
         return f"{measure['function']}({column})", shape
     total = f"(sum({column}) * {10**decimals})"
-    return _ratio(total, f"(count({column}) * {10**shape.decimals})"), _Shape(True, decimals)
+    return _ratio(total, f"(count({column}) * {10**shape.decimals})"), Shape(True, decimals)

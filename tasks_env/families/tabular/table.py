@@ -43,10 +43,11 @@ class Table:
 
     def index(self, name: str) -> int:
         """The position of the column called `name`. Raises `KeyError`."""
-        for position, column in enumerate(self.columns):
-            if column.name == name:
-                return position
-        raise KeyError(f"no column {name!r} among {self.names()}")
+        names = self.names()
+        try:
+            return names.index(name)
+        except ValueError:
+            raise KeyError(f"no column {name!r} among {names}") from None
 
     def column(self, name: str) -> Column:
         """The column called `name`. Raises `KeyError`."""

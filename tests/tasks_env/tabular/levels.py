@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
+
+from ruamel.yaml import YAML
 
 from tasks_env import Instance, generate_instance
 from tasks_env.families.tabular import TabularParams
@@ -53,6 +57,21 @@ LEVELS: dict[str, TabularParams] = {
 """One entry per shape of task; every operation, condition and null rule occurs within a few seeds."""
 
 
+MANIFEST = Path(__file__).parents[3] / "experiments.yaml"
+SHIPPED: dict[str, TabularParams] = {
+    difficulty: TabularParams.model_validate(params)
+    for difficulty, params in YAML(typ="safe").load(MANIFEST.read_text(encoding="utf-8"))["families"]["tabular"].items()
+}
+"""The difficulties of the manifest."""
+
+
+@lru_cache(maxsize=4096)
 def instance(level: str, seed: int) -> Instance:
     """A generated instance of one of `LEVELS`."""
     return generate_instance("tabular", LEVELS[level], seed, difficulty=level)
+
+
+@lru_cache(maxsize=1024)
+def shipped(difficulty: str, seed: int) -> Instance:
+    """A generated instance of one of the manifest's difficulties."""
+    return generate_instance("tabular", SHIPPED[difficulty], seed, difficulty=difficulty)

@@ -19,17 +19,40 @@ def test_every_parameter_is_required_and_described() -> None:
 
 
 @pytest.mark.parametrize(
+    ("field", "least", "most"),
+    [
+        ("rows", 3, 200),
+        ("groups", 2, 8),
+        ("distractor_columns", 0, 6),
+        ("missing_percent", 0, 40),
+        ("joins", 0, 2),
+        ("filters", 0, 3),
+        ("derived_columns", 0, 1),
+        ("group_keys", 0, 2),
+        ("measures", 0, 3),
+        ("sort_keys", 0, 2),
+    ],
+)
+def test_every_number_is_bounded_on_both_sides_with_a_message_that_names_it(field: str, least: int, most: int) -> None:
+    for value in (least - 1, most + 1, "many", None):
+        with pytest.raises(ParameterError, match=f"'{field}'"):
+            validated_params("tabular", {**EASY.model_dump(), field: value})
+
+
+@pytest.mark.parametrize(
     ("base", "changes", "words"),
     [
-        (EASY, {"rows": 2}, "'rows'"),
-        (EASY, {"groups": 9}, "'groups'"),
         (EASY, {"color": 1}, "'color'"),
+        (EASY, {"limit": "perhaps"}, "'limit'"),
         (EASY, {"measures": 1}, "measures and group_keys"),
         (HARD, {"measures": 0}, "measures and group_keys"),
         (HARD, {"sort_keys": 0}, "needs sort_keys"),
         (EASY, {"sort_keys": 0, "limit": True}, "limit needs sort_keys"),
         (EASY, {"filters": 0, "sort_keys": 0}, "at least one operation"),
         (HARD, {"groups": 8, "group_keys": 2}, "may not exceed rows"),
+        (HARD, {"groups": 2}, "limit needs at least 3 groups"),
+        (HARD, {"rows": 9}, "rows must be at least 10 here"),
+        (EASY, {"rows": 4, "joins": 1, "filters": 3}, "rows must be at least 5 here"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused_by_name(
