@@ -10,7 +10,7 @@ smoke: $(READY)
 	$(BIN)/python -m flows.study --smoke
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff check .

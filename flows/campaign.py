@@ -206,21 +206,24 @@ class Campaign:
 
 
 def remaining(campaign: Campaign) -> str:
-    """The unfinished work, per model and cell, as lines."""
-    lines = []
+    """The unfinished work as lines, one per model, family and difficulty: each cell's episodes left of all."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for model, cell in campaign.study.work:
         total = len(campaign.study.episodes(model, cell))
         done = sum(count for outcome, count in campaign.tally.outcomes[(model, cell.id)].items() if outcome != INFRA)
         if done < total:
-            lines.append(f"  {model} {cell.id}: {total - done} of {total} episodes left")
-    return "\n".join(lines)
+            cells = groups.setdefault((model, cell.family, cell.difficulty), [])
+            cells.append(f"{cell.axis}-{cell.level} {total - done}/{total}")
+    return "\n".join(
+        f"  {model} {name}-{difficulty}: {', '.join(cells)}" for (model, name, difficulty), cells in groups.items()
+    )
 
 
 def halt_error(campaign: Campaign) -> StudyError | None:
     """The error that stopped the run, with the remaining work listed; null if none did."""
     error = campaign.halted
     if isinstance(error, RunHalted):
-        return RunHalted(f"{error}\nleft to do:\n{remaining(campaign)}")
+        return RunHalted(f"{error}\nleft to do (cell episodes left/planned):\n{remaining(campaign)}")
     return error
 
 
@@ -245,7 +248,7 @@ def summary_lines(campaign: Campaign) -> list[str]:
             f"{totals.spent:.4f} USD (+ {uncertain:.4f} reserved or unknown) against a cap of {cap:.2f} USD; raise "
             "budget.cap_usd and run again to go on"
         )
-        lines.append(remaining(campaign))
+        lines.append(f"left to do (cell episodes left/planned):\n{remaining(campaign)}")
     lines += [
         f"run: WARNING: every episode of cell {cell} of model {model} is an infra_error"
         for model, cell in tally.dead_cells()

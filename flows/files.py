@@ -61,6 +61,17 @@ def write_flushed(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def make_room(folder: Path, size: int) -> None:
+    """Make a folder, and sure that a file of `size` bytes fits into it. Raises `StoreError`."""
+    probe = folder / f".room.{os.getpid()}.tmp"
+    with storage(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            write_flushed(probe, bytes(size))
+        finally:
+            probe.unlink(missing_ok=True)
+
+
 @contextmanager
 def exclusive(path: Path, what: str) -> Iterator[None]:
     """A lock file held by this process. It dies with the process, so a kill leaves nothing to clean up.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from flows.orchestration import serving
+from flows.orchestration.server import wait_until_ready
+from flows.orchestration.settings import API_URL
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,20 +26,52 @@ SMALL_GRID = {
 }
 
 
+_CONTROLLER = pytest.StashKey[tuple[ExitStack, dict[str, str]]]()
+"""On the process that hands tests out: the server's end, and the environment in which it is found."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """One server for all workers of a parallel run; it makes ready while they collect."""
+    stash = node.config.stash
+    if _CONTROLLER not in stash:
+        ending = ExitStack()
+        home = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="agent-bench-prefect-")))
+        environ = {name: value for name, value in os.environ.items() if name != API_URL}
+        ending.enter_context(serving(home, environ))
+        stash[_CONTROLLER] = ending, environ
+    _, environ = stash[_CONTROLLER]
+    node.workerinput["prefect"] = {name: value for name, value in environ.items() if os.environ.get(name) != value}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the server of a parallel run."""
+    ending, _ = config.stash.get(_CONTROLLER, (None, {}))
+    if ending is not None:
+        ending.close()
+
+
 @pytest.fixture(scope="session")
-def prefect_api_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def prefect_api_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the one Prefect server that every flow of the test run reports to."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PREFECT_API_URL", raising=False)
+        shared = getattr(request.config, "workerinput", {}).get("prefect")
+        if shared:
+            for name, value in shared.items():
+                patch.setenv(name, value)
+            wait_until_ready(os.environ[API_URL].removesuffix("/api"))
+            yield os.environ[API_URL]
+            return
+        patch.delenv(API_URL, raising=False)
         with serving(tmp_path_factory.mktemp("prefect")) as server:
             server.wait()
-            yield os.environ["PREFECT_API_URL"]
+            yield os.environ[API_URL]
 
 
 @pytest.fixture
 def study_environment(prefect_api_url: str) -> dict[str, str]:
     """The environment of a command in a process of its own that reports to the test run's server."""
-    return {**os.environ, "PREFECT_API_URL": prefect_api_url}
+    return {**os.environ, API_URL: prefect_api_url}
 
 
 def small_manifest(folder: Path, grid: dict[str, Any] | None = None, **sections: dict[str, Any]) -> Path:

@@ -10,8 +10,8 @@ import flows
 
 ROOT = Path(flows.__file__).parent
 LAYERS = (
-    {"errors", "results", "console", "orchestration"},
-    {"files", "manifest"},
+    {"errors", "results", "console", "files", "orchestration"},
+    {"manifest"},
     {"grid", "provenance", "models", "local_model", "store"},
     {"sets", "results_file", "stats"},
     {"context", "preregistration", "episodes", "report"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from io import BytesIO
 from typing import Any
 
@@ -104,22 +104,27 @@ def source_summary(inputs: Inputs) -> dict[str, Any]:
 def report_lines(tables: Tables) -> list[str]:
     """What a person should see at once: gaps in the data, warnings, verdicts."""
     cells = tables["coverage"]
-    gaps = cells[~cells["state"].isin(["complete"])]
-    lines = [
-        f"analyze: {state}: {row['model']} {row['cell_id']}: {row['scored']} of {row['planned']} episodes scored"
-        + (f", {row['infra_error']} infra_error" if row["infra_error"] else "")
-        + (f" ({row['reason']})" if state == "unsupported" else "")
-        for state in ("missing", "partial", "all infra_error", "unsupported")
-        for row in gaps[gaps["state"] == state].to_dict("records")
-    ]
-    if lines:
-        lines.insert(0, f"analyze: WARNING: {len(lines)} of {len(cells)} cells are not complete:")
+    gaps = cells[cells["state"] != "complete"]
+    lines = []
+    if len(gaps):
+        lines.append(f"analyze: WARNING: {len(gaps)} of {len(cells)} cells are not complete (cell scored/planned):")
+    for state in ("all infra_error", "partial", "missing", "unsupported"):
+        for model, rows in gaps[gaps["state"] == state].groupby("model", sort=False):
+            whole = len(rows) == int((cells["model"] == model).sum())
+            listed = f"all {len(rows)} cells" if whole else ", ".join(map(_gap, rows.to_dict("records")))
+            lines.append(f"analyze: {state}: {model}: {listed}")
     lines += [
         f"analyze: WARNING: HYPOTHESES.md: {row.message}"
         for row in tables["preregistration"].itertuples()
         if row.code != "ok"
     ]
     return lines
+
+
+def _gap(row: dict[Hashable, Any]) -> str:
+    errors = f", {row['infra_error']} infra_error" if row["infra_error"] else ""
+    reason = f" ({row['reason']})" if row["state"] == "unsupported" else ""
+    return f"{row['cell_id']} {row['scored']}/{row['planned']}{errors}{reason}"
 
 
 def _parquet(table: pd.DataFrame) -> bytes:

@@ -48,19 +48,25 @@ class Serving:
 
     def wait(self, within_s: float = READY_WITHIN_S) -> None:
         """Return once the embedded server answers. Raises `ServerNotReady`."""
-        if self._process is None:
-            return
-        deadline = time.monotonic() + within_s
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                raise ServerNotReady(f"ended with code {self._process.returncode}")
-            try:
-                with urllib.request.urlopen(f"{self.address}/api/health", timeout=5) as answer:
-                    if answer.status == 200:
-                        return
-            except (urllib.error.URLError, TimeoutError, ConnectionError):
-                time.sleep(0.05)
-        raise ServerNotReady(f"did not answer within {within_s:.0f} s")
+        if self.address is not None:
+            wait_until_ready(self.address, self._process, within_s)
+
+
+def wait_until_ready(
+    address: str, process: subprocess.Popen[bytes] | None = None, within_s: float = READY_WITHIN_S
+) -> None:
+    """Return once the server at `address` answers. Raises `ServerNotReady`, at once if its `process` has ended."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if process is not None and process.poll() is not None:
+            raise ServerNotReady(f"ended with code {process.returncode}")
+        try:
+            with urllib.request.urlopen(f"{address}/api/health", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            time.sleep(0.05)
+    raise ServerNotReady(f"did not answer within {within_s:.0f} s")
 
 
 @contextmanager

@@ -6,9 +6,14 @@ import os
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
+from flows.files import make_room
+
 API_URL = "PREFECT_API_URL"
 EMBEDDED = "AGENT_BENCH_EMBEDDED_SERVER"
 """Set while the study's own server is the one that is reported to."""
+
+DATABASE_BYTES = 2_000_000
+"""What the server's database takes before anything is in it."""
 
 _QUIET = {
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
@@ -41,9 +46,13 @@ def quiet(environ: MutableMapping[str, str]) -> None:
 
 
 def embed(root: Path, address: str, environ: MutableMapping[str, str]) -> None:
-    """Report to the study's own server at `address`, with Prefect's state under `root` and nowhere else."""
+    """Report to the study's own server at `address`, with Prefect's state under `root` and nowhere else.
+
+    Raises:
+        StoreError: the root cannot be written, or has no room for the server's database.
+    """
     home = (root / ".prefect").resolve()
-    home.mkdir(parents=True, exist_ok=True)  # the server does not make its own home
+    make_room(home, DATABASE_BYTES)  # the server does not make its own home, and dies without a word for want of room
     environ.setdefault("PREFECT_HOME", str(home))
     for name, value in _SERVER.items():
         environ.setdefault(name, value)

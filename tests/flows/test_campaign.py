@@ -83,7 +83,7 @@ def test_at_the_cap_no_episode_starts_those_in_flight_finish_and_the_summary_say
     cap = study.manifest.budget.cap_usd
     assert f"PARTIAL: the cost cap is reached; {started} of 10 episodes completed, spend 0.0000 USD" in text
     assert f"(+ {started * call:.4f} reserved or unknown) against a cap of {cap:.2f} USD" in text
-    assert f"  model {study.cells[0].id}: {10 - started} of 10 episodes left" in text
+    assert f"  model query-tiny: none-baseline {10 - started}/10" in text
 
 
 def test_episodes_wait_for_what_others_settle_before_the_run_gives_up(server: AnsweringServer, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_refused_key_or_a_spent_quota_halts_and_nothing_is_marked(
     assert isinstance(error, RunHalted)
     assert error.exit_code == 3
     assert f"http_{status}: {body['error']['message']}" in str(error)
-    assert f"left to do:\n  model {study.cells[0].id}: 5 of 6 episodes left" in str(error)
+    assert "left to do (cell episodes left/planned):\n  model query-tiny: none-baseline 5/6" in str(error)
     assert ran.campaign.tally.infra_errors == 0
     assert ran.campaign.ledger.totals().reserved == 0
 
@@ -244,7 +244,7 @@ def test_one_models_refusal_stops_the_others_too(server: AnsweringServer, tmp_pa
     server.script(Reply(401, {"error": {"message": "bad key"}}))
     ran = run_study(study)
     assert ran.summaries == [None] * 4
-    assert remaining(ran.campaign).count("2 of 2 episodes left") == 2
+    assert remaining(ran.campaign).count(" 2/2") == 2
 
 
 # --- counting -----------------------------------------------------------------------------------------------------

@@ -21,9 +21,6 @@ from flows.results_file import read_results
 from flows.stats.tables import TABLE_COLUMNS as CORE_TABLES
 from tests.conftest import small_manifest
 
-pytestmark = pytest.mark.xdist_group("prefect")
-"""One worker runs them all, so that there is one server."""
-
 EVERY_LEVEL = {
     "paraphrase": ["p1", "p2", "p3", "p4", "p5"],
     "tool_names": ["synonyms", "opaque"],
@@ -125,17 +122,12 @@ def test_study_killed_in_each_stage_gives_the_same_table_after_a_rerun(
 ) -> None:
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
-    command = [sys.executable, "-m", "flows.study", "--smoke", "--manifest"]
-    manifest = small_manifest(undisturbed)
-    finished = subprocess.run(
-        [*command, str(manifest)], env=study_environment, capture_output=True, text=True, timeout=300
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "SMOKE OK" in finished.stdout
+    run_study(small_manifest(undisturbed), until="score")
     expected = comparable(undisturbed / ".smoke" / "results" / "results.parquet")
 
     killed = tmp_path / "killed"
     killed.mkdir()
+    command = [sys.executable, "-m", "flows.study", "--smoke", "--manifest"]
     manifest = small_manifest(killed)
     root = killed / ".smoke"
     moments = {
@@ -157,6 +149,7 @@ def test_study_killed_in_each_stage_gives_the_same_table_after_a_rerun(
         assert reached(), f"the study never reached stage {stage}"
     last = subprocess.run([*command, str(manifest)], env=study_environment, capture_output=True, text=True, timeout=300)
     assert last.returncode == 0, last.stderr
+    assert "SMOKE OK" in last.stdout
     pd.testing.assert_frame_equal(comparable(root / "results" / "results.parquet"), expected)
 
 

@@ -170,6 +170,8 @@ from pathlib import Path
 from flows.episodes.ledger import Ledger
 path, seed = Path(sys.argv[1]), int(sys.argv[2])
 rng, ledger, held = random.Random(seed), Ledger(path, 20.0), {}
+print("ready", flush=True)
+sys.stdin.readline()
 for _ in range(150):
     step = rng.random()
     if step < 0.5 or not held:
@@ -194,9 +196,18 @@ print(len(held), sum(held.values()), totals.spent_by_model[f"m{seed}"])
 def test_processes_side_by_side_stay_under_the_cap_after_every_line_and_agree_on_the_sums(path: Path) -> None:
     seeds = range(4)
     workers = [
-        subprocess.Popen([sys.executable, "-c", WORK, str(path), str(seed)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", WORK, str(path), str(seed)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for seed in seeds
     ]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
     said = [worker.communicate(timeout=120)[0].split() for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * 4
     lines = [json.loads(line) for line in path.read_text().splitlines()]

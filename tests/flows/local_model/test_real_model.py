@@ -41,7 +41,6 @@ except ConfigurationError:
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("local_model"),
     pytest.mark.local_model,
     pytest.mark.skipif(not installed, reason="the optional extra `local` is not installed"),
 ]
