@@ -38,7 +38,8 @@ def project(study: Study, model: str) -> Projection:
     entry, expected = manifest.models[model], manifest.expectation
     cells = [cell for _, cell in supported_cells(manifest, [model], study.cells)]
     episodes = sum(manifest.grid.instances * runs_of(manifest, cell) for cell in cells)
-    tokens = expected.tokens_in * entry.pricing.input + expected.tokens_out * entry.pricing.output
+    tokens_in = expected.tokens_in * carried(manifest)
+    tokens = tokens_in * entry.pricing.input + expected.tokens_out * entry.pricing.output
     attempts = manifest.retry.episode_attempts
     return Projection(
         model=model,
@@ -50,6 +51,16 @@ def project(study: Study, model: str) -> Projection:
     )
 
 
+def carried(manifest: Manifest) -> float:
+    """How many times the expected input tokens an episode takes on average, given what it carries on.
+
+    A conversation grows evenly to about twice its mean request, so each earlier task adds to every request of a later
+    one twice what that alone would take: the p-th task takes 2p - 1 times its own, a conversation of k tasks k² times.
+    """
+    size, n = manifest.scaffold.tasks_per_conversation, manifest.grid.instances
+    return (n // size * size**2 + (n % size) ** 2) / n
+
+
 def _hours(manifest: Manifest, model: str, episodes: int) -> float:
     entry, expected = manifest.models[model], manifest.expectation
     if isinstance(entry, ScriptedModel):
@@ -59,7 +70,8 @@ def _hours(manifest: Manifest, model: str, episodes: int) -> float:
     requests = entry.limits.requests_per_minute
     tokens = entry.limits.tokens_per_minute
     by_requests = episodes * expected.steps / requests / 60 if requests else 0.0
-    by_tokens = episodes * (expected.tokens_in + expected.tokens_out) / tokens / 60 if tokens else 0.0
+    per_episode = expected.tokens_in * carried(manifest) + expected.tokens_out
+    by_tokens = episodes * per_episode / tokens / 60 if tokens else 0.0
     return max(by_time, by_requests, by_tokens)
 
 
@@ -134,7 +146,22 @@ def _grid_lines(study: Study) -> list[str]:
         f"  axes      baseline, {axes}",
         f"  cells     {len(study.cells)} per model; {grid.instances} instances each; run seeds: baseline "
         f"{grid.runs.baseline}, order {grid.runs.order}, others {grid.runs.others}",
+        *_conversation_lines(manifest),
         *skipped,
+    ]
+
+
+def _conversation_lines(manifest: Manifest) -> list[str]:
+    """What context-carrying changes; nothing where every episode is a conversation of its own."""
+    size, n = manifest.scaffold.tasks_per_conversation, manifest.grid.instances
+    if size == 1:
+        return []
+    left = f", the last one of {n % size}" if n % size else ""
+    return [
+        f"  context   carried over {size} tasks per conversation: {-(-n // size)} conversations per cell and run seed"
+        f"{left}; order is an axis, not a control",
+        f"            input tokens expected below are {carried(manifest):.1f} times an episode's own; the unit of the "
+        "analysis is the conversation, so that the detectable differences below are lower bounds",
     ]
 
 
