@@ -111,7 +111,8 @@ class ScriptedModel(Section):
     """By difficulty."""
     instance_spread: float = Field(default=0.0, ge=0, le=0.5)
     effects: dict[Name, dict[str, float]] = {}
-    """Axis → level → change of the pass rate, as a fraction."""
+    """Axis → level → change of the pass rate, as a fraction. One of `order` is for studies that carry context from task
+    to task: in others order is a control, which it would falsify."""
     family_effects: dict[Name, float] = {}
     """Family → change of the pass rate."""
     pricing: Pricing
