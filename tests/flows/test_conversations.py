@@ -188,11 +188,11 @@ def test_plan_counts_conversations_and_what_they_carry(tmp_path: Path) -> None:
     assert "context " not in plan_text(alone)
     study = open_study(tmp_path, {INSTANCES: 10, TASKS: 4, **models})
     found = project(study, "served")
-    # Two conversations of 4 tasks take 16 times one task's input each, one of 2 tasks 4 times: 36 for 10 tasks.
-    assert carried(study.manifest) == pytest.approx(3.6)
+    # Two conversations of 4 tasks take 4 + 0.3·12 times one task's input each, one of 2 tasks 2 + 0.3·2 times.
+    assert carried(study.manifest) == pytest.approx((2 * 7.6 + 2.6) / 10)
     assert (found.cells, found.episodes) == (whole.cells, whole.episodes)
     assert found.worst_usd == whole.worst_usd, "no request may be longer, and no task has more of them"
-    assert found.expected_usd == pytest.approx(found.episodes * (3.6 * 2000 * 2 + 100 * 8) / 1e6)
+    assert found.expected_usd == pytest.approx(found.episodes * (1.78 * 2000 * 2 + 100 * 8) / 1e6)
     text = plan_text(study)
     assert "carried over 4 tasks per conversation: 3 conversations per cell and run seed, the last one of 2" in text
     assert "order is an axis, not a control" in text
