@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from flows.console import Console, StageProgress
 from flows.context import Study
+from flows.episodes.job import Job, Summary
 from flows.episodes.ledger import Ledger
 from flows.episodes.pacing import Sleep, paces
-from flows.episodes.runner import CapReached, Job, Runner, Summary
+from flows.episodes.runner import CapReached, Runner
 from flows.episodes.transcript import expected_bytes
 from flows.errors import RunHalted, StudyError
-from flows.grid import Cell, Episode
+from flows.grid import Cell, Episode, conversations_of
 from flows.manifest import HttpModel, ScriptedModel
 from flows.models import Client, open_adapter, open_client, resolve_endpoint
 from flows.models.adapter import Adapter
@@ -25,10 +26,10 @@ INFRA = "infra_error"
 
 
 class EpisodeFailed(Exception):
-    """An episode ended in infra_error; recorded, and worth another attempt."""
+    """An episode ended in infra_error, and with it its conversation; recorded, and worth another attempt."""
 
-    def __init__(self, summary: Summary) -> None:
-        super().__init__(f"infra_error ({summary.kind}) in episode {summary.episode_id}")
+    def __init__(self, summary: Summary, culprit: Summary) -> None:
+        super().__init__(f"infra_error ({culprit.kind}) in episode {culprit.episode_id}")
         self.summary = summary
 
 
@@ -107,19 +108,24 @@ class Campaign:
         return self.capped or self.halted is not None
 
     def jobs(self, model: str, cell: Cell) -> list[Job]:
-        """The cell's unfinished episodes; each finished one is counted and gives one log line."""
+        """The cell's unfinished episodes, those of a conversation as one job.
+
+        Each finished one is counted and gives one log line.
+        """
         instances = self.study.instances(cell)
         variants = {variant.variant_id: variant for variant in self.study.variants(cell)}
+        finished = self.study.finished(model, cell)
         jobs = []
-        for episode in self.study.episodes(model, cell):
-            self.tally.planned += 1
-            marker = self.study.store.marker(self.study.transcript(episode))
-            if marker is not None:
-                self._count(episode, marker["outcome"])
-            if marker is None or marker["outcome"] == INFRA:
-                jobs.append(Job(episode, instances[episode.instance_id], variants[episode.variant_id]))
-            else:
-                self.tally.skipped += 1
+        for conversation in conversations_of(self.study.episodes(model, cell)):
+            self.tally.planned += len(conversation)
+            outcomes = [finished[one.episode_id]["outcome"] for one in conversation if one.episode_id in finished]
+            for episode, outcome in zip(conversation, outcomes, strict=bool(outcomes)):
+                self._count(episode, outcome)
+            if not outcomes or INFRA in outcomes:
+                jobs.append(_job([Job(e, instances[e.instance_id], variants[e.variant_id]) for e in conversation]))
+                continue
+            self.tally.skipped += len(conversation)
+            for episode in conversation:
                 self.console.line(f"skip {model} {cell.id} {episode.episode_id}: complete")
         return jobs
 
@@ -144,7 +150,7 @@ class Campaign:
         self._progress = progress
 
     async def attempt(self, job: Job) -> Summary | None:
-        """One attempt at an episode; null if the run is stopped before it starts, or by it.
+        """One attempt at an episode and its followers; null if the run is stopped before it starts, or by it.
 
         Raises:
             EpisodeFailed: it ended in infra_error; recorded.
@@ -162,11 +168,13 @@ class Campaign:
                 return None
         if summary is None:
             return None
-        self._count(job.episode, summary.outcome)
+        for task, result in zip(job.conversation, summary.conversation, strict=True):
+            self._count(task.episode, result.outcome)
         if self._progress:
-            self._progress.advance(spend=summary.spent_usd)
-        if summary.outcome == INFRA:
-            raise EpisodeFailed(summary)
+            spent = sum(result.spent_usd for result in summary.conversation)
+            self._progress.advance(len(job.conversation), spend=spent)
+        if summary.culprit is not None:
+            raise EpisodeFailed(summary, summary.culprit)
         return summary
 
     async def attempt_repeatedly(self, job: Job) -> Summary | None:
@@ -203,6 +211,12 @@ class Campaign:
             self._client = open_client()
         endpoint = resolve_endpoint(entry, self._environ)
         return open_adapter(entry, endpoint, self.study.manifest.scaffold.max_output_tokens, self._client)
+
+
+def _job(tasks: Sequence[Job]) -> Job:
+    """The tasks of one conversation as one job."""
+    first, *others = tasks
+    return replace(first, followers=tuple(others))
 
 
 def remaining(campaign: Campaign) -> str:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from flows.grid import Cell, Episode, InstanceSetKey, episodes_of, find_cells, find_models, supported_cells
+from flows.grid import (
+    Cell,
+    Episode,
+    InstanceSetKey,
+    conversations_of,
+    episodes_of,
+    find_cells,
+    find_models,
+    supported_cells,
+)
 from flows.manifest import DEFAULT_PROFILE, Manifest, load_manifest
 from flows.provenance import Provenance, provenance
 from flows.sets import cell_instances, load_instances, load_variants, variant_folder
@@ -76,6 +86,20 @@ class Study:
         if key not in self._episodes:
             self._episodes[key] = episodes_of(self.manifest, model, cell, self.variants(cell))
         return self._episodes[key]
+
+    def finished(self, model: str, cell: Cell) -> dict[str, dict[str, Any]]:
+        """The markers of the cell's finished episodes by id, in the order of the cell.
+
+        Those of a conversation vouch only all together: if one is missing, it was interrupted, and is met again from
+        its first task.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        for conversation in conversations_of(self.episodes(model, cell)):
+            markers = {episode.episode_id: self.store.marker(self.transcript(episode)) for episode in conversation}
+            whole = {episode_id: marker for episode_id, marker in markers.items() if marker is not None}
+            if len(whole) == len(markers):
+                found |= whole
+        return found
 
     def transcript(self, episode: Episode) -> Path:
         """Where the episode's transcript is, or will be."""

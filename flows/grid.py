@@ -55,6 +55,10 @@ class Episode:
     run_seed: int
     temperature: float | None
     """Null: none is sent."""
+    conversation_id: str | None = None
+    """Shared by the episodes whose tasks are met in one conversation; null where each is a conversation of its own."""
+    conversation_position: int | None = None
+    """Its place there, from 1; null likewise."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +181,38 @@ def temperature_of(manifest: Manifest, model: str, variant: Variant) -> float | 
     return None if isinstance(baseline, str) else baseline
 
 
+def companies(variants: Sequence[Variant], size: int) -> list[tuple[Variant, ...]]:
+    """The variants that share a conversation, in the order in which it meets them.
+
+    Who shares one is fixed by the order of the set: its first `size`, the next `size`, and what is left. So every
+    cell of a sample has the same companies, and what a growing set adds leaves the full ones as they are. The
+    presentation's `position` decides about the order within a company, and about nothing else: a comparison of
+    orders is not one of companies.
+    """
+    together = [variants[start : start + size] for start in range(0, len(variants), size)]
+    return [tuple(sorted(company, key=_place)) for company in together]
+
+
+def _place(variant: Variant) -> int:
+    """Its position; all alike, which keeps the order of the set, where it has none."""
+    position = variant.presentation.position
+    return 0 if position is None else position
+
+
+def conversations_of(episodes: Sequence[Episode]) -> list[tuple[Episode, ...]]:
+    """The episodes of a cell by their conversations, each in its order; an independent episode is one of its own."""
+    keyed: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        keyed.setdefault(episode.conversation_id or episode.episode_id, []).append(episode)
+    return [tuple(together) for together in keyed.values()]
+
+
 def episodes_of(manifest: Manifest, model: str, cell: Cell, variants: Sequence[Variant]) -> list[Episode]:
-    """The episodes of one model in one cell: every variant, every run seed."""
+    """The episodes of one model in one cell: every variant, every run seed; those of a conversation in their order.
+
+    With several tasks in a conversation an episode's id covers the tasks that were met before it, as they can change
+    its outcome, and not those that come after it.
+    """
     entry = scientific_model(manifest.models[model])
     shared = {
         "cell": cell.id,
@@ -187,27 +221,33 @@ def episodes_of(manifest: Manifest, model: str, cell: Cell, variants: Sequence[V
         "scaffold": manifest.scaffold.model_dump(mode="json"),
         "scaffold_version": SCAFFOLD_VERSION,
     }
+    size = manifest.scaffold.tasks_per_conversation
     episodes = []
-    for variant in variants:
-        temperature = temperature_of(manifest, model, variant)
+    for company in companies(variants, size):
         for run_seed in range(1, runs_of(manifest, cell) + 1):
-            identity = {
-                **shared,
-                "variant": variant.variant_id,
-                "run_seed": run_seed,
-                "temperature": temperature,
-            }
-            episodes.append(
-                Episode(
-                    episode_id=content_hash(identity, 20),
-                    model=model,
-                    cell=cell,
-                    instance_id=variant.instance_id,
-                    variant_id=variant.variant_id,
-                    run_seed=run_seed,
-                    temperature=temperature,
+            conversation_id: str | None = None
+            for position, variant in enumerate(company, start=1):
+                temperature = temperature_of(manifest, model, variant)
+                identity = {**shared, "variant": variant.variant_id, "run_seed": run_seed, "temperature": temperature}
+                if size > 1:
+                    identity["tasks_before"] = [earlier.variant_id for earlier in company[: position - 1]]
+                episode_id = content_hash(identity, 20)
+                if size > 1 and conversation_id is None:
+                    # By its first episode alone, so that it stays what it is when the last conversation grows.
+                    conversation_id = content_hash(["conversation", episode_id], 20)
+                episodes.append(
+                    Episode(
+                        episode_id=episode_id,
+                        model=model,
+                        cell=cell,
+                        instance_id=variant.instance_id,
+                        variant_id=variant.variant_id,
+                        run_seed=run_seed,
+                        temperature=temperature,
+                        conversation_id=conversation_id,
+                        conversation_position=None if conversation_id is None else position,
+                    )
                 )
-            )
     return episodes
 
 

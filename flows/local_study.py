@@ -8,14 +8,14 @@ should the scores be, up to the noise of so small a run.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from flows.context import Study
 from flows.episodes.transcript import read_transcript
-from flows.grid import Episode
+from flows.grid import Episode, conversations_of
 from flows.local_model.launcher import running_server
 from flows.results_file import read_results
 from flows.stats.head_to_head import head_to_head
@@ -49,7 +49,7 @@ class RequestComparison:
     """Requests of two models for the same variant and run seed, as long as both conversations went the same way."""
 
     pairs: int = 0
-    """Episodes finished by both."""
+    """Conversations finished by both; with independent episodes, episodes."""
     compared: int = 0
     """Requests that followed the same history."""
     equal: int = 0
@@ -62,8 +62,10 @@ def compare_requests(study: Study, first: str, second: str) -> RequestComparison
     """Compare what two models of the study were sent, from the transcripts."""
     comparison = RequestComparison()
     for cell in study.cells:
-        for one, other in zip(study.episodes(first, cell), study.episodes(second, cell), strict=True):
-            if all(study.store.marker(study.transcript(episode)) for episode in (one, other)):
+        mine, theirs = (conversations_of(study.episodes(model, cell)) for model in (first, second))
+        finished = {**study.finished(first, cell), **study.finished(second, cell)}
+        for one, other in zip(mine, theirs, strict=True):
+            if all(episode.episode_id in finished for episode in (*one, *other)):
                 _compare(comparison, _requests(study, one), _requests(study, other))
     return comparison
 
@@ -78,8 +80,13 @@ def _compare(comparison: RequestComparison, one: list[dict[str, Any]], other: li
     comparison.same_to_the_end += len(one) == len(other)
 
 
-def _requests(study: Study, episode: Episode) -> list[dict[str, Any]]:
-    return [event for event in read_transcript(study.transcript(episode)) if event["event"] == "request"]
+def _requests(study: Study, conversation: Sequence[Episode]) -> list[dict[str, Any]]:
+    return [
+        event
+        for episode in conversation
+        for event in read_transcript(study.transcript(episode))
+        if event["event"] == "request"
+    ]
 
 
 def _without_ids(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

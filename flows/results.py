@@ -49,6 +49,13 @@ COLUMNS: dict[str, Column] = {
     "variant_id": Column("str", True, "the instance as the cell showed it"),
     "instance_seed": Column("int64", False, "seed that generated the instance"),
     "run_seed": Column("int64", False, "replicate number within instance and cell, from 1"),
+    "conversation_id": Column(
+        "str",
+        True,
+        "the conversation in which several tasks were met, whose context each carries to the next; null where the "
+        "episode was a conversation of its own",
+    ),
+    "conversation_position": Column("Int64", True, "place of the task in that conversation, from 1; null likewise"),
     "passed": Column("boolean", True, "the verdict; null for infra_error"),
     "partial_score": Column("Float64", True, "0 to 1, family-specific; null for infra_error"),
     "steps_used": Column("int64", False, "model calls answered in the last attempt"),
@@ -75,6 +82,9 @@ COLUMNS: dict[str, Column] = {
     "wall_clock_s": Column("float64", False, "duration of the last attempt in seconds"),
 }
 
+LATER_COLUMNS = ("conversation_id", "conversation_position")
+"""Columns that a row or file may lack, since they came when there were such already: they are null there."""
+
 WALL_CLOCK_COLUMNS = ("started_at", "wall_clock_s")
 """The only columns in which two runs of the same study may differ."""
 
@@ -96,7 +106,7 @@ def _checks(name: str) -> list[pa.Check]:
         return [pa.Check.isin(OUTCOMES)]
     if name == "partial_score":
         return [pa.Check.in_range(0, 1)]
-    if name in ("run_seed", "attempts"):
+    if name in ("run_seed", "attempts", "conversation_position"):
         return [pa.Check.ge(1)]
     if name in ("steps_used", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning", "trajectory_length"):
         return [pa.Check.ge(0)]
@@ -124,6 +134,10 @@ SCHEMA = pa.DataFrameSchema(
             lambda frame: frame["failure_class"].isna() | ~frame["passed"].fillna(False),
             error="a passed episode has no failure_class",
         ),
+        pa.Check(
+            lambda frame: frame["conversation_id"].isna() == frame["conversation_position"].isna(),
+            error="a conversation_id comes with a conversation_position",
+        ),
     ],
     unique=["benchmark", "episode_id"],
     strict=True,
@@ -136,10 +150,12 @@ def results_frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
     Raises:
         pandera.errors.SchemaErrors: a value breaks the schema; the error lists each failing column and case.
-        KeyError: a row lacks a column.
+        KeyError: a row lacks a column that is not one of `LATER_COLUMNS`.
         ValueError, TypeError: a value does not fit the column's type.
     """
-    frame = pd.DataFrame([[row[name] for name in COLUMNS] for row in rows], columns=list(COLUMNS))
+    lacking = dict.fromkeys(LATER_COLUMNS)
+    cells = [[row[name] for name in COLUMNS] for row in ({**lacking, **row} for row in rows)]
+    frame = pd.DataFrame(cells, columns=list(COLUMNS))
     frame = frame.astype({name: column.dtype for name, column in COLUMNS.items()})
     frame = frame.sort_values(SORT_KEY, kind="stable", ignore_index=True)
     return SCHEMA.validate(frame, lazy=True)

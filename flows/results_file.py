@@ -17,7 +17,7 @@ from pandera.errors import SchemaErrors
 
 from flows.errors import StoreError
 from flows.files import storage, write_atomically
-from flows.results import COLUMNS, SCHEMA, SCHEMA_VERSION, results_frame
+from flows.results import COLUMNS, LATER_COLUMNS, SCHEMA, SCHEMA_VERSION, results_frame
 from flows.store import MARKER
 from tasks_env.canonical import canonical_json
 
@@ -120,7 +120,7 @@ def _metadata(path: Path, table: pa.Table) -> dict[str, Any]:
 def _check_columns(path: Path, names: list[str]) -> None:
     problems = {
         "foreign": sorted(set(names) - set(COLUMNS)),
-        "missing": [name for name in COLUMNS if name not in names],
+        "missing": [name for name in COLUMNS if name not in names and name not in LATER_COLUMNS],
         "repeated": sorted({name for name in names if names.count(name) > 1}),
     }
     if any(problems.values()):
@@ -132,7 +132,8 @@ def _typed(table: pa.Table) -> pd.DataFrame:
     """The columns in order, cast only where nothing is lost."""
     columns = {}
     for name, column in COLUMNS.items():
-        found, wanted = table[name], _ARROW_TYPES[column.dtype]
+        found = table[name] if name in table.column_names else pa.nulls(len(table))
+        wanted = _ARROW_TYPES[column.dtype]
         if not column.nullable and found.null_count:
             raise ValueError(f"column {name!r} has {found.null_count} nulls; it may have none")
         if not _is_widening(found.type, wanted):

@@ -12,7 +12,7 @@ from prefect.client.schemas.objects import State, TaskRun
 from flows.campaign import Campaign, EpisodeFailed, halt_error, summary_lines
 from flows.console import Console
 from flows.context import Options, open_study
-from flows.episodes.runner import Job
+from flows.episodes.job import Job
 from flows.grid import Cell
 from flows.orchestration import labels
 from tasks_env.canonical import content_hash
@@ -37,7 +37,7 @@ async def run(options: Options) -> dict[str, int]:
         async with places:
             await _cell_task(campaign, model, cell, jobs)()
 
-    left = sum(len(jobs) for _, _, jobs in work)
+    left = sum(len(job.conversation) for _, _, jobs in work for job in jobs)
     campaign.check_disk(left)
     try:
         with console.progress("run", left, "episodes") as progress:
@@ -116,14 +116,15 @@ def _cell_task(
 def _episode_task(campaign: Campaign, job: Job, retries: int) -> Task[[], Coroutine[Any, Any, str]]:
     async def episode() -> str:
         summary = await campaign.attempt(job)
-        return summary.outcome if summary else "not started"
+        return ", ".join(one.outcome for one in summary.conversation) if summary else "not started"
 
     def worth_another(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
         return isinstance(getattr(state.data, "result", state.data), EpisodeFailed)
 
     return task(
         name="episode",
-        task_run_name=f"{job.episode.cell.id} {job.instance.instance_id} run {job.episode.run_seed}",
+        task_run_name=f"{job.episode.cell.id} {job.instance.instance_id} run {job.episode.run_seed}"
+        + (f" and {len(job.followers)} more tasks" if job.followers else ""),
         tags=labels(job.episode.model, job.episode.cell.family, job.episode.cell.axis),
         retries=retries,
         retry_condition_fn=worth_another,

@@ -13,12 +13,14 @@ from flows.episodes.transcript import read_transcript
 from flows.errors import StoreError, StudyError
 from flows.files import storage
 from flows.grid import Cell, Episode, runs_of, unsupported
-from flows.results import COLUMNS, INFRA_ERROR
+from flows.results import COLUMNS, INFRA_ERROR, LATER_COLUMNS
 from flows.store import REBUILD_JOURNAL, Store
 from tasks_env import FinalState, Instance, ToolCall, Verdict, verify
 
 BENCHMARK = "stability"
 VERIFIER_ERROR = "verifier_error"
+ALONE = dict.fromkeys(LATER_COLUMNS)
+"""Of an episode that is a conversation of its own: its transcript says nothing of one."""
 TRANSCRIPT = "transcript"
 """Key of a journal row beside the columns: SHA-256 of the transcript that was judged."""
 
@@ -77,7 +79,8 @@ def row_for(instance: Instance, path: Path) -> dict[str, Any]:
             "infra_error": outcome == INFRA_ERROR,
             "attempts": head["attempt"],
         }
-        recorded = {**head, **end, **decided}
+        shared = next((event for event in events[1:2] if event["event"] == "conversation"), ALONE)
+        recorded = {**shared, **head, **end, **decided}
         row = {name: recorded[name] for name in COLUMNS}
     except KeyError as error:
         raise StoreError(
@@ -113,11 +116,12 @@ def pending_episodes(study: Study, rows: Iterable[dict[str, Any]]) -> list[tuple
     for model, cell in study.work:
         if not study.has_variants(cell):
             continue
-        episodes = []
-        for episode in study.episodes(model, cell):
-            marker = study.store.marker(study.transcript(episode))
-            if marker is not None and marker["sha256"] not in scored:
-                episodes.append(episode)
+        finished = study.finished(model, cell)
+        episodes = [
+            episode
+            for episode in study.episodes(model, cell)
+            if episode.episode_id in finished and finished[episode.episode_id]["sha256"] not in scored
+        ]
         if episodes:
             pending.append((cell, episodes))
     return pending
@@ -178,7 +182,7 @@ def latest_rows(rows: Iterable[dict[str, Any]], episode_ids: Iterable[str]) -> l
     newest: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.get("episode_id") in wanted:
-            newest[row["episode_id"]] = row
+            newest[row["episode_id"]] = {**ALONE, **row}
     try:
         return [
             {**{name: row[name] for name in COLUMNS}, "started_at": datetime.fromisoformat(row["started_at"])}

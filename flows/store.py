@@ -4,7 +4,8 @@
     data/variants/<cell-id>/<digest>/variants.jsonl, _COMPLETE                            immutable
     runs/<model>/<cell-id>/.lock
     runs/<model>/<cell-id>/episodes/<episode-id>.jsonl, <episode-id>._COMPLETE            a transcript and its marker
-    runs/<model>/<cell-id>/episodes/<episode-id>.attempt-<n>.jsonl                        earlier attempts (infra_error)
+    runs/<model>/<cell-id>/episodes/<episode-id>.attempt-<n>.jsonl                        earlier attempts (infra_error,
+                                               or finished in a conversation that was not whole and is met again)
     runs/ledger.jsonl                                                                     reservations and spend
     results/scores.jsonl                                                                  append-only journal of rows
     results/results.parquet, results._COMPLETE                                            its compaction

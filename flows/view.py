@@ -54,8 +54,9 @@ def any_finished(study: Study) -> bool:
 def _finished(study: Study) -> Iterator[Episode]:
     for model, cell in study.work:
         if study.has_variants(cell):
+            finished = study.finished(model, cell)
             for episode in study.episodes(model, cell):
-                if study.store.marker(study.transcript(episode)) is not None:
+                if episode.episode_id in finished:
                     yield episode
 
 
@@ -65,11 +66,17 @@ def _listing(study: Study, episodes: Sequence[Episode]) -> str:
         marker = study.store.marker(study.transcript(episode)) or {}
         lines.append(
             f"  {episode.episode_id}  {episode.model}  {episode.cell.id}  {episode.instance_id}  "
-            f"run {episode.run_seed}  {marker.get('outcome')}"
+            f"run {episode.run_seed}  {marker.get('outcome')}{_place(episode)}"
         )
     if len(episodes) > LISTED:
         lines.append(f"  … and {len(episodes) - LISTED} more; narrow with --model and --cell")
     return "\n".join(lines)
+
+
+def _place(episode: Episode) -> str:
+    if episode.conversation_id is None:
+        return ""
+    return f"  (task {episode.conversation_position} of conversation {episode.conversation_id})"
 
 
 def episode_markdown(events: Sequence[dict[str, Any]], instance: Instance, path: Path) -> str:
@@ -134,18 +141,30 @@ def _request(event: dict[str, Any]) -> list[str]:
         if message["role"] in ("system", "user"):
             lines += ["", f"## {message['role'].capitalize()}", "", *_block(message["text"])]
         elif event["step"] == 1:
-            lines += _example(message)
+            lines += _before(message)
     return lines
 
 
-def _example(message: dict[str, Any]) -> list[str]:
+def _before(message: dict[str, Any]) -> list[str]:
+    """What the agent sees of calls before its first step: a worked example's, or the last ones of the task before."""
     if message["role"] == "assistant":
-        return [
+        lines = ["", f"(before) {_code(message['text'])}"] if message["text"] else []
+        return lines + [
             line
             for call in message["calls"]
-            for line in ("", f"(example) call {_code(call['name'])}", "", *_block(call["raw_arguments"], "json"))
+            for line in ("", f"(before) call {_code(call['name'])}", "", *_block(call["raw_arguments"], "json"))
         ]
-    return [line for answer in message["answers"] for line in ("", "(example) result", "", *_block(answer["content"]))]
+    return [line for answer in message["answers"] for line in ("", "(before) result", "", *_block(answer["content"]))]
+
+
+def _conversation(event: dict[str, Any]) -> list[str]:
+    """The tasks of the conversation, this one marked."""
+    lines = ["", f"## Task {event['conversation_position']} of conversation {event['conversation_id']}", ""]
+    return lines + [
+        f"{number}. {task['instance_id']}, episode {task['episode_id']}"
+        + (" (this one)" if number == event["conversation_position"] else "")
+        for number, task in enumerate(event["tasks"], start=1)
+    ]
 
 
 def _answer(event: dict[str, Any]) -> list[str]:
@@ -174,6 +193,7 @@ def _result(event: dict[str, Any]) -> list[str]:
 
 
 _EVENTS = {
+    "conversation": _conversation,
     "opening": _opening,
     "request": _request,
     "attempt": _attempt,

@@ -7,7 +7,8 @@ An append-only JSONL file, changed only under its lock:
     {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_out"}
     {"op": "release", "id", "usd", "pid", "at"}
 
-A reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
+An episode's upper bound is one reservation; a conversation of several tasks holds all of theirs before it starts. A
+reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
 spent, so it stays booked until somebody who knows better releases it. `unknown_usd` is the part of a settled episode
 whose usage the provider did not say; it stays booked for good.
 """
@@ -15,9 +16,11 @@ whose usage the provider did not say; it stays booked for good.
 from __future__ import annotations
 
 import json
+import math
 import os
 import uuid
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,8 +98,19 @@ class Ledger:
 
     def reserve(self, usd: float, *, model: str, cell: str, episode: str, attempt: int) -> str | None:
         """Hold `usd` for an episode. Returns the reservation's id, or null if it does not fit under the cap."""
-        return self._append_if_it_fits(
-            usd,
+        reservations = self.reserve_all(usd, model=model, cell=cell, attempts={episode: attempt})
+        return None if reservations is None else reservations[0]
+
+    def reserve_all(self, usd: float, *, model: str, cell: str, attempts: Mapping[str, int]) -> list[str] | None:
+        """Hold `usd` for each of the episodes of one conversation, a reservation each, or nothing at all.
+
+        Args:
+            attempts: Episode → number of the attempt.
+
+        Returns:
+            The reservations' ids in the order of `attempts`, or null if they do not all fit under the cap.
+        """
+        entries = [
             {
                 "op": "reserve",
                 "id": uuid.uuid4().hex,
@@ -107,12 +121,14 @@ class Ledger:
                 "attempt": attempt,
                 "pid": os.getpid(),
                 "at": _now(),
-            },
-        )
+            }
+            for episode, attempt in attempts.items()
+        ]
+        return [str(entry["id"]) for entry in entries] if self._append_if_they_fit(entries) else None
 
     def extend(self, reservation: str, usd: float) -> bool:
         """Hold `usd` more for a reservation. Returns whether it fits under the cap."""
-        return self._append_if_it_fits(usd, {"op": "extend", "id": reservation, "usd": usd}) is not None
+        return self._append_if_they_fit([{"op": "extend", "id": reservation, "usd": usd}])
 
     def settle(
         self,
@@ -152,13 +168,15 @@ class Ledger:
                 self._append(entry)
         return abandoned
 
-    def _append_if_it_fits(self, usd: float, entry: dict[str, Any]) -> str | None:
+    def _append_if_they_fit(self, entries: Sequence[dict[str, Any]]) -> bool:
         with self._lines.locked():
             self._catch_up()
-            if self._totals.committed + usd > self.cap_usd:
-                return None
-            self._append(entry)
-        return str(entry["id"])
+            if self._totals.committed + math.fsum(entry["usd"] for entry in entries) > self.cap_usd:
+                return False
+            for entry in entries:
+                # Flushing the last line flushes the file.
+                self._append(entry, durable=entry is entries[-1])
+        return True
 
     def _catch_up(self) -> None:
         for line in self._lines.news():

@@ -25,6 +25,14 @@ SYSTEM_PROMPT = (
     "again. The task ends when you hand in your result with the tool that is meant for it; nothing else is seen. "
     "You cannot ask questions. You have {step_cap} turns."
 )
+SYSTEM_PROMPT_OF_SEVERAL = (
+    "You solve tasks, one after another, by calling tools. Read what each tool does before you call it, call one tool "
+    "at a time, and look at its result before you go on. A tool that reports an error has changed nothing: read the "
+    "error and try again. A task ends when you hand in your result with the tool that is meant for it, or when its "
+    "turns are used up; nothing else of it is seen. Then the next task may follow: it has a world of its own, and the "
+    "tasks before it are over. You cannot ask questions. You have {step_cap} turns for each task."
+)
+"""Where context is carried from task to task; the same however many tasks a conversation has."""
 REMINDER = (
     "Continue by calling a tool. The task ends only when you hand in your result with the tool that is meant for it."
 )
@@ -33,8 +41,9 @@ _EXAMPLE_SEED = 20_111
 
 
 def opening_messages(instance: Instance, variant: Variant, settings: Scaffold) -> list[Message]:
-    """System prompt, worked example (if set) and the task."""
-    messages: list[Message] = [SystemMessage(text=SYSTEM_PROMPT.format(step_cap=settings.step_cap))]
+    """System prompt, worked example (if set) and the (first) task."""
+    prompt = SYSTEM_PROMPT if settings.tasks_per_conversation == 1 else SYSTEM_PROMPT_OF_SEVERAL
+    messages: list[Message] = [SystemMessage(text=prompt.format(step_cap=settings.step_cap))]
     if settings.worked_example:
         messages += worked_example(instance.family, variant, settings.tool_output_chars)
     return [*messages, UserMessage(text=variant.prompt)]

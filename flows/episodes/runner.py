@@ -1,64 +1,45 @@
-"""One episode from start to marker: reserve, converse, write the transcript, settle."""
+"""Episodes from start to marker: reserve, converse, write the transcripts, settle.
+
+The tasks of one conversation are run as one: what one of them costs, says and breaks, the later ones depend on. With
+one task per conversation, which is the default, an episode is a conversation.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flows.episodes.calling import ModelCaller, Spending
+from flows.episodes.calling import ModelCaller
+from flows.episodes.job import CONVERSATION_BROKEN, Account, Job, Summary, Task
 from flows.episodes.ledger import Ledger
 from flows.episodes.opening import opening_messages
 from flows.episodes.pacing import Pace, Sleep
 from flows.episodes.pricing import episode_bound
-from flows.episodes.scaffold import Conversation, Ending, ToolCrash
-from flows.episodes.transcript import TRANSCRIPT_VERSION, TranscriptWriter
+from flows.episodes.record import conversation_event, end_event, episode_event
+from flows.episodes.scaffold import Ending, History, TaskLoop, ToolCrash
+from flows.episodes.transcript import TranscriptWriter
 from flows.errors import RunHalted
-from flows.grid import Episode
-from flows.manifest import SCAFFOLD_VERSION, Manifest
+from flows.manifest import Manifest
 from flows.models.adapter import AccessDenied, Adapter, ModelCallError
 from flows.provenance import Provenance
+from flows.results import INFRA_ERROR
 from flows.store import Store
-from tasks_env import FinalState, Instance, Session, Variant
-from tasks_env.canonical import content_hash
+from tasks_env import FinalState, Session
 from tasks_env.seeding import derive
 
 
-@dataclass(frozen=True)
-class Job:
-    """An episode with what it is about: also the context that a scripted agent may read."""
-
-    episode: Episode
-    instance: Instance
-    variant: Variant
-
-    @property
-    def episode_id(self) -> str:
-        """The episode's id."""
-        return self.episode.episode_id
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What the run stage counts of a finished episode."""
-
-    episode_id: str
-    outcome: str
-    kind: str | None
-    spent_usd: float
-
-
 class CapReached(Exception):
-    """The episode's upper bound does not fit under the cap, and nothing in flight could make room."""
+    """The conversation's upper bound does not fit under the cap, and nothing in flight could make room."""
 
 
 OpenAdapter = Callable[[Job], Adapter]
 
-UNREADABLE = FinalState(submitted=False, data={})
-"""Recorded where a broken world cannot even be read; the episode is an infra_error and is never judged."""
+OVERFLOW = "context_overflow"
+"""The outcome after which a conversation cannot go on: whatever comes next is sent with all that did not fit."""
 
 
 class Runner:
@@ -67,7 +48,7 @@ class Runner:
     Args:
         open_adapter: An adapter for a job, built per episode.
         paces: Rate limits by model.
-        stopped: Whether no further episode may start; asked right before each would.
+        stopped: Whether no further episode may start; asked right before each conversation would.
         sleep: How retries wait; replaced in tests.
     """
 
@@ -94,7 +75,7 @@ class Runner:
         self._settled = asyncio.Event()
 
     async def run(self, job: Job) -> Summary | None:
-        """One attempt at one episode, its transcript marked complete at the end; null if the run was stopped before.
+        """One attempt at a conversation, its transcripts marked complete at its end; null if stopped before it.
 
         Raises:
             CapReached: not started, for want of money.
@@ -102,151 +83,181 @@ class Runner:
             StoreError: the disk refuses; nothing is marked.
             flows.errors.ConfigurationError: the model's key or address is missing.
         """
-        episode = job.episode
-        path = self._store.transcript(episode.model, episode.cell.id, episode.episode_id)
-        async with self._paces[episode.model].episodes:
-            attempt = self._store.earlier_attempts(path) + (1 if self._store.marker(path) is None else 2)
-            reservation = await self._reserve(job, attempt)
-            if reservation is None:
+        async with self._paces[job.episode.model].episodes:
+            attempts = {task.episode_id: self._attempt_number(task) for task in job.conversation}
+            accounts = await self._reserve(job, attempts)
+            if accounts is None:
                 return None
             self._in_flight += 1
-            spending = Spending()
             try:
-                ending, digest = await self._attempt(job, attempt, path, reservation, spending)
+                tasks = await self._attempt(job, attempts, accounts)
             finally:
                 self._in_flight -= 1
                 try:
-                    self._settle(reservation, spending)
+                    for account in accounts:
+                        self._settle(account)
                 finally:
-                    self._settled.set()
-                    self._settled = asyncio.Event()
-        marker = {
-            "sha256": digest,
-            "outcome": ending.outcome,
-            "kind": ending.kind,
-            "attempt": attempt,
-            "spent_usd": spending.spent_usd,
-        }
-        await asyncio.to_thread(self._store.mark_complete, path, marker)
-        return Summary(episode.episode_id, ending.outcome, ending.kind, spending.spent_usd)
+                    self._wake()
+        first, *others = [await self._marked(task) for task in tasks]
+        return replace(first, followers=tuple(others))
 
-    async def _reserve(self, job: Job, attempt: int) -> str | None:
-        """Hold the attempt's upper bound, waiting for what others settle; null if the run was stopped before."""
+    def _attempt_number(self, job: Job) -> int:
+        path = self._transcript(job)
+        return self._store.earlier_attempts(path) + (1 if self._store.marker(path) is None else 2)
+
+    async def _reserve(self, job: Job, attempts: Mapping[str, int]) -> list[Account] | None:
+        """Hold the conversation's upper bound, waiting for what others settle; null if the run was stopped before."""
         episode = job.episode
+        # However much context is carried, no request is longer than `conversation_bytes`: each task has its own bound.
         bound = episode_bound(self._manifest.models[episode.model].pricing, self._manifest.scaffold)
         while not self._stopped():
-            reservation = self._ledger.reserve(
-                bound,
-                model=episode.model,
-                cell=episode.cell.id,
-                episode=episode.episode_id,
-                attempt=attempt,
-            )
-            if reservation is not None:
-                return reservation
+            reservations = self._ledger.reserve_all(bound, model=episode.model, cell=episode.cell.id, attempts=attempts)
+            if reservations is not None:
+                return [Account(reservation) for reservation in reservations]
             if self._in_flight == 0:
                 raise CapReached(episode.episode_id)
             await self._settled.wait()
         return None
 
-    async def _attempt(
-        self, job: Job, attempt: int, path: Path, reservation: str, spending: Spending
-    ) -> tuple[Ending, str]:
-        """The ending and the hash of the whole transcript, flushed to the disk."""
-        adapter = self._open_adapter(job)
-        self._store.set_aside(path)
-        writer = TranscriptWriter(path)
+    async def _attempt(self, job: Job, attempts: Mapping[str, int], accounts: Sequence[Account]) -> list[Task]:
+        """The conversation's tasks, ended, their whole transcripts flushed to the disk."""
+        adapters = [self._open_adapter(task) for task in job.conversation]
+        tasks: list[Task] = []
         try:
-            caller = ModelCaller(
-                adapter,
-                spending,
-                pricing=self._manifest.models[job.episode.model].pricing,
-                scaffold=self._manifest.scaffold,
-                retry=self._manifest.retry,
-                pace=self._paces[job.episode.model],
-                transcript=writer,
-                extend=lambda usd: self._ledger.extend(reservation, usd),
-                rng=derive(self._manifest.seed, "backoff", job.episode_id, attempt),
-                sleep=self._sleep,
-            )
-            ending = await self._converse(job, attempt, adapter, caller, spending, writer)
-            return ending, await asyncio.to_thread(writer.close)
+            for one, account, adapter in zip(job.conversation, accounts, adapters, strict=True):
+                tasks.append(self._opened(one, attempts[one.episode_id], account, adapter))
+            await self._converse(tasks)
+            for task in tasks:
+                task.writer.record("end", **end_event(task))
+                task.digest = await asyncio.to_thread(task.writer.close)
         finally:
-            writer.abandon()
+            for task in tasks:
+                task.writer.abandon()
+        return tasks
 
-    async def _converse(
-        self,
-        job: Job,
-        attempt: int,
-        adapter: Adapter,
-        caller: ModelCaller,
-        spending: Spending,
-        writer: TranscriptWriter,
-    ) -> Ending:
-        episode, settings = job.episode, self._manifest.scaffold
-        session = Session(job.instance, job.variant, settings.tool_output_chars)
-        started_at, started = datetime.now(UTC), time.monotonic()
-        writer.record("episode", **self._identity(job, attempt, adapter, started_at))
-        conversation = Conversation(
-            adapter,
-            caller,
-            session,
-            opening_messages(job.instance, job.variant, settings),
-            settings,
-            episode.temperature,
-            writer,
-        )
+    def _opened(self, job: Job, attempt: int, account: Account, adapter: Adapter) -> Task:
+        path = self._transcript(job)
+        session = Session(job.instance, job.variant, self._manifest.scaffold.tool_output_chars)
+        self._store.set_aside(path)
+        return Task(job, attempt, path, account, adapter, session, TranscriptWriter(path))
+
+    async def _converse(self, tasks: Sequence[Task]) -> None:
+        """Meet every task, each in its own world; what ends the conversation ends those that it has not met.
+
+        If infrastructure breaks one, none of them counts: another attempt starts from the first.
+        """
+        first, settings = tasks[0].job, self._manifest.scaffold
+        history = History(opening_messages(first.instance, first.variant, settings))
+        rest: Ending | None = None
+        for number, task in enumerate(tasks, start=1):
+            started_at, started = datetime.now(UTC), time.monotonic()
+            task.writer.record("episode", **episode_event(task, self._manifest, self._provenance, started_at))
+            if task.job.episode.conversation_id is not None:
+                task.writer.record("conversation", **conversation_event(task, tasks))
+            loop = TaskLoop(
+                task.adapter,
+                self._caller(task),
+                task.session,
+                history,
+                settings,
+                task.job.episode.temperature,
+                task.writer,
+            )
+            if number > 1 and rest is None:
+                history.state(task.job.variant.prompt)
+            task.ending = await self._meet(task, loop) if rest is None else rest
+            try:
+                task.final_state = _final_state(task.session)
+            except ToolCrash as error:
+                task.ending = loop.failed(error.kind, error.detail)
+            rest = rest or _rest_after(task.ending, f"task {number} of {len(tasks)}")
+            task.seconds = time.monotonic() - started
+            self._settle(task.account)
+            self._wake()
+        _void_if_broken(tasks)
+
+    async def _meet(self, task: Task, loop: TaskLoop) -> Ending:
+        """How the task ended. Raises `RunHalted`."""
         try:
-            ending = await conversation.run()
+            return await loop.run()
         except AccessDenied as error:
             raise RunHalted(
-                f"model {episode.model!r}: the provider refuses further calls ({error.kind}: {error.detail}); "
+                f"model {task.job.episode.model!r}: the provider refuses further calls ({error.kind}: {error.detail}); "
                 "check the key and the account, then run again: finished episodes are kept"
             ) from error
         except (ModelCallError, ToolCrash) as error:
-            ending = conversation.failed(error.kind, error.detail)
-        try:
-            final_state = _final_state(session)
-        except ToolCrash as error:
-            ending, final_state = conversation.failed(error.kind, error.detail), UNREADABLE
-        writer.record("end", **_end_event(ending, session, final_state, spending, time.monotonic() - started))
-        return ending
+            return loop.failed(error.kind, error.detail)
 
-    def _identity(self, job: Job, attempt: int, adapter: Adapter, started_at: datetime) -> dict[str, object]:
-        episode, variant = job.episode, job.variant
-        return {
-            "transcript_version": TRANSCRIPT_VERSION,
-            "episode_id": episode.episode_id,
-            "attempt": attempt,
-            "model": episode.model,
-            "model_id": getattr(self._manifest.models[episode.model], "model", None),
-            "cell_id": episode.cell.id,
-            "family": variant.family,
-            "difficulty": variant.difficulty,
-            "axis": variant.axis,
-            "level": variant.level,
-            "instance_id": variant.instance_id,
-            "instance_seed": variant.instance_seed,
-            "variant_id": variant.variant_id,
-            "run_seed": episode.run_seed,
-            "temperature": episode.temperature,
-            "scaffold": self._manifest.scaffold.model_dump(mode="json"),
-            "scaffold_version": SCAFFOLD_VERSION,
-            "adapter_version": adapter.version,
-            "git_sha": self._provenance.git_sha,
-            "manifest_hash": self._provenance.manifest_hash,
-            "scientific_hash": self._provenance.scientific_hash,
-            "started_at": started_at.isoformat(timespec="microseconds"),
-        }
-
-    def _settle(self, reservation: str, spending: Spending) -> None:
-        self._ledger.settle(
-            reservation,
-            spent_usd=spending.spent_usd,
-            unknown_usd=spending.unknown_usd,
-            tokens_in=spending.total("input_total"),
-            tokens_out=spending.total("output_total"),
+    def _caller(self, task: Task) -> ModelCaller:
+        model = task.job.episode.model
+        return ModelCaller(
+            task.adapter,
+            task.account.spending,
+            pricing=self._manifest.models[model].pricing,
+            scaffold=self._manifest.scaffold,
+            retry=self._manifest.retry,
+            pace=self._paces[model],
+            transcript=task.writer,
+            extend=lambda usd: self._ledger.extend(task.account.reservation, usd),
+            rng=derive(self._manifest.seed, "backoff", task.job.episode_id, task.attempt),
+            sleep=self._sleep,
         )
+
+    def _settle(self, account: Account) -> None:
+        """Book what the account took; nothing happens if that is done."""
+        if account.settled:
+            return
+        account.settled = True
+        self._ledger.settle(
+            account.reservation,
+            spent_usd=account.spending.spent_usd,
+            unknown_usd=account.spending.unknown_usd,
+            tokens_in=account.spending.total("input_total"),
+            tokens_out=account.spending.total("output_total"),
+        )
+
+    def _wake(self) -> None:
+        """Let those look again who wait for room under the cap."""
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    async def _marked(self, task: Task) -> Summary:
+        spent, ending = task.account.spending.spent_usd, task.ending
+        marker = {
+            "sha256": task.digest,
+            "outcome": ending.outcome,
+            "kind": ending.kind,
+            "attempt": task.attempt,
+            "spent_usd": spent,
+        }
+        await asyncio.to_thread(self._store.mark_complete, task.path, marker)
+        return Summary(task.job.episode_id, ending.outcome, ending.kind, spent)
+
+    def _transcript(self, job: Job) -> Path:
+        return self._store.transcript(job.episode.model, job.episode.cell.id, job.episode_id)
+
+
+def _rest_after(ending: Ending, which: str) -> Ending | None:
+    """How the tasks end that come after one that ended so; null if the conversation goes on."""
+    if ending.outcome == INFRA_ERROR:
+        return Ending(INFRA_ERROR, 0, CONVERSATION_BROKEN, f"not met: infra_error ({ending.kind}) in {which}")
+    if ending.outcome == OVERFLOW:
+        return Ending(OVERFLOW, 0, detail=f"not met: the context overflowed in {which}")
+    return None
+
+
+def _void_if_broken(tasks: Sequence[Task]) -> None:
+    """If a task is an infra_error, make one of all the others; the detail keeps how they had ended."""
+    for number, culprit in enumerate(tasks, start=1):
+        if culprit.ending.outcome == INFRA_ERROR:
+            why = f"infra_error ({culprit.ending.kind}) in task {number} of {len(tasks)}"
+            break
+    else:
+        return
+    for task in tasks:
+        if task.ending.outcome != INFRA_ERROR:
+            detail = f"had ended as {task.ending.outcome}: {why}"
+            task.ending = replace(task.ending, outcome=INFRA_ERROR, kind=CONVERSATION_BROKEN, detail=detail)
 
 
 def _final_state(session: Session) -> FinalState:
@@ -255,26 +266,3 @@ def _final_state(session: Session) -> FinalState:
         return session.final_state()
     except Exception as error:
         raise ToolCrash("final state", error) from error
-
-
-def _end_event(
-    ending: Ending, session: Session, final_state: FinalState, spending: Spending, seconds: float
-) -> dict[str, object]:
-    return {
-        "outcome": ending.outcome,
-        "kind": ending.kind,
-        "detail": ending.detail,
-        "steps": ending.steps,
-        "final_state": final_state.model_dump(mode="json"),
-        "calls": [call.model_dump(mode="json") for call in session.calls],
-        "trajectory_hash": content_hash(list(ending.trajectory), 16),
-        "trajectory_length": len(ending.trajectory),
-        "tokens_in": spending.total("input_total"),
-        "tokens_cached": spending.total("input_cached"),
-        "tokens_out": spending.total("output_total"),
-        "tokens_reasoning": spending.total("output_reasoning"),
-        "usage_known": spending.known,
-        "cost_usd": spending.spent_usd if spending.known else None,
-        "http_attempts": spending.http_attempts,
-        "wall_clock_s": round(seconds, 6),
-    }

@@ -42,7 +42,7 @@ class ToolCrash(Exception):
 
 @dataclass(frozen=True)
 class Ending:
-    """How a conversation ended."""
+    """How an episode ended."""
 
     outcome: str
     """One of `flows.results.OUTCOMES`."""
@@ -55,13 +55,37 @@ class Ending:
     """The tool of every call that reached the tools, errors included, by canonical name where it exists."""
 
 
-class Conversation:
+@dataclass
+class History:
+    """The messages of a conversation so far, and how many of them a transcript has told."""
+
+    messages: list[Message]
+    told: int = 0
+
+    def state(self, prompt: str) -> None:
+        """Put the next task to the agent.
+
+        A turn that ended the task before it without being taken in (refused, truncated, unreadable) is not carried
+        on; that there was one is, since some providers take no two user turns in a row.
+        """
+        if isinstance(self.messages[-1], UserMessage):
+            self.messages.append(NO_ANSWER)
+        self.messages.append(UserMessage(text=prompt))
+
+    def news(self) -> list[Message]:
+        """The messages that no transcript has told yet; from now on they are told."""
+        added = self.messages[self.told :]
+        self.told = len(self.messages)
+        return added
+
+
+class TaskLoop:
     """One episode's loop.
 
     Args:
         adapter: Only asked for the request body that it will send; `caller` does the asking.
         session: The task's world behind the variant's names.
-        messages: The opening; the loop appends to it.
+        history: Ends with the task's statement; the loop appends to it.
         temperature: Null sends none.
     """
 
@@ -70,7 +94,7 @@ class Conversation:
         adapter: Adapter,
         caller: ModelCaller,
         session: Session,
-        messages: list[Message],
+        history: History,
         settings: Scaffold,
         temperature: float | None,
         transcript: TranscriptWriter,
@@ -78,11 +102,11 @@ class Conversation:
         self._adapter = adapter
         self._caller = caller
         self._session = session
-        self._messages = messages
+        self._history = history
+        self._messages = history.messages
         self._settings = settings
         self._temperature = temperature
         self._transcript = transcript
-        self._logged = 0
         self._steps = 0
         self._trajectory: list[str] = []
 
@@ -116,7 +140,8 @@ class Conversation:
                 if nudged or not self._settings.nudge:
                     return self._ending("no_submission")
                 nudged = True
-                self._messages.append(UserMessage(text=REMINDER))
+                if self._steps < self._settings.step_cap:
+                    self._messages.append(UserMessage(text=REMINDER))
         return self._ending("step_cap")
 
     def failed(self, kind: str, detail: str) -> Ending:
@@ -185,13 +210,12 @@ class Conversation:
         self._transcript.record(
             "request",
             step=self._steps + 1,
-            added=[message.model_dump(mode="json") for message in self._messages[self._logged :]],
+            added=[message.model_dump(mode="json") for message in self._history.news()],
             temperature=self._temperature,
             bytes=len(text),
             body_sha256=body_hash,
             normal_sha256=body_hash if normal == body else content_hash(normal),
         )
-        self._logged = len(self._messages)
         return len(text)
 
     def _log_answer(self, completion: Completion) -> None:

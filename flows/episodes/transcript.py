@@ -3,10 +3,15 @@
     episode   first line: transcript_version, episode_id, attempt, model, model_id, cell_id, family, difficulty, axis,
               level, instance_id, instance_seed, variant_id, run_seed, temperature, scaffold, scaffold_version,
               adapter_version, git_sha, manifest_hash, scientific_hash, started_at
+    conversation
+              only where several tasks share a conversation: conversation_id, conversation_position (from 1), tasks (all
+              of the conversation: instance_id and episode_id, in their order)
     opening   tools: as the model is told about them
-    request   step, added, temperature, bytes, body_sha256, normal_sha256. `added` holds the messages since the step
-              before, in the scaffold's own form: all `added` in a row are the whole conversation. The hashes are of
-              the canonical JSON of the body as sent, and of the body without its provider's envelope
+    request   step, added, temperature, bytes, body_sha256, normal_sha256. `added` holds the messages since the request
+              before, in the scaffold's own form: all `added` in a row are the whole conversation, over the transcripts
+              of all of its tasks where several share it (the first request of a later task adds how the one before it
+              ended). The hashes are of the canonical JSON of the body as sent, and of the body without its provider's
+              envelope
     attempt   step, attempt, latency_s, error (null: answered), cost_usd (null: unknown); of a failure also status,
               detail, raw (what the server said, without headers) and wait_s (seconds before the next attempt; null:
               there is none)

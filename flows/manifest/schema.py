@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 SCHEMA_VERSION: Literal[1] = 1
 
@@ -103,7 +111,8 @@ class ScriptedModel(Section):
     """By difficulty."""
     instance_spread: float = Field(default=0.0, ge=0, le=0.5)
     effects: dict[Name, dict[str, float]] = {}
-    """Axis → level → change of the pass rate, as a fraction."""
+    """Axis → level → change of the pass rate, as a fraction. One of `order` is for studies that carry context from task
+    to task: in others order is a control, which it would falsify."""
     family_effects: dict[Name, float] = {}
     """Family → change of the pass rate."""
     pricing: Pricing
@@ -141,6 +150,18 @@ class Scaffold(Section):
     """Show the solution of one tiny task of the same family, under the same names, before the task."""
     nudge: bool = False
     """Answer the first turn without a tool call with one fixed reminder instead of ending the episode."""
+    tasks_per_conversation: int = Field(default=1, ge=1, le=32)
+    """Tasks of a set that are met one after another in one conversation, its context carried from each to the next;
+    the last conversation of a set may be shorter. 1: every episode is a conversation of its own, and order reaches no
+    agent. Caps are per task, `conversation_bytes` is for the whole conversation."""
+
+    @model_serializer(mode="wrap")
+    def _without_the_default(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Independent episodes keep the hashes and ids that they had before there was another mode."""
+        dump: dict[str, Any] = handler(self)
+        if self.tasks_per_conversation == 1:
+            del dump["tasks_per_conversation"]
+        return dump
 
 
 class Decoding(Section):

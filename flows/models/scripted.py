@@ -3,6 +3,7 @@
 It is a model like any other to the scaffold (it acts through tool calls, is asked step by step and priced), but it
 is opened per episode with the episode's context, which tells it the instance and the cell. What it does is drawn
 from the episode's id, so that the same episode is the same on every machine, and another run seed is a new draw.
+Where tasks share a conversation there is one per task, which knows its own task alone.
 
 Known truth: the chance of passing is `pass_rate[difficulty] + effects[axis][level] + family_effects[family]` + the
 instance's offset. The offset is uniform on ± `instance_spread`, the same for every scripted agent, so that some
@@ -20,6 +21,7 @@ from typing import Any, Protocol, cast
 from pydantic import JsonValue
 
 from flows.manifest import ScriptedModel
+from flows.models.conversation import taken_ids
 from flows.models.envelope import normal_form
 from flows.models.messages import AssistantMessage, Call, Completion, Message, Stop, Usage, UserMessage
 from tasks_env import Instance, Session, ToolCall, ToolSpec, Variant, family, play
@@ -77,6 +79,7 @@ class ScriptedAdapter:
     def __init__(self, entry: ScriptedModel, context: EpisodeContext, max_output_tokens: int) -> None:
         self._naming = context.variant.presentation.naming
         self._turn = 0
+        self._taken: set[str] = set()
         self._plan = _plan(entry, context)
         self._request = _GrowingRequest(max_output_tokens)
 
@@ -91,6 +94,8 @@ class ScriptedAdapter:
     ) -> Completion:
         """The plan's next step; tokens are counted as a quarter of the bytes, and one more."""
         planned = self._plan[self._turn] if self._turn < len(self._plan) else None
+        if self._turn == 0:
+            self._taken = taken_ids(messages)
         self._turn += 1
         message = self._message(planned)
         size = self._request.size(messages, tools, temperature)
@@ -105,7 +110,7 @@ class ScriptedAdapter:
     def _message(self, planned: ToolCall | str | None) -> AssistantMessage:
         if planned is None:
             return AssistantMessage(text="I have nothing more to do.")
-        identity = f"call_{self._turn}"
+        identity = self._free_id()
         if isinstance(planned, str):
             problem = "the arguments are not a valid JSON object: they break off"
             call = Call(id=identity, name=planned, arguments=None, raw_arguments="{", problem=problem)
@@ -118,6 +123,14 @@ class ScriptedAdapter:
                 raw_arguments=canonical_json(arguments),
             )
         return AssistantMessage(calls=(call,))
+
+    def _free_id(self) -> str:
+        """`call_<turn>`, or the next number that no call of an earlier task has."""
+        number = self._turn
+        while (identity := f"call_{number}") in self._taken:
+            number += 1
+        self._taken.add(identity)
+        return identity
 
 
 def _plan(entry: ScriptedModel, context: EpisodeContext) -> list[ToolCall | str]:

@@ -25,7 +25,8 @@ from flows.report.style import (
     table_of,
     zero_line,
 )
-from flows.stats.cells import ALL, MEAN_LEVEL, NEGATIVE_CONTROLS
+from flows.stats.cells import ALL, MEAN_LEVEL
+from flows.stats.clusters import NEGATIVE_CONTROLS
 from flows.stats.hypotheses import DEFAULT_SMALLEST_EFFECT
 
 TITLE = "Change of pass rate, perturbed minus baseline"
@@ -51,15 +52,19 @@ def forest_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     many = set(counts[counts >= MANY_LEVELS].index)
     mean = shown["level"] == MEAN_LEVEL
     shown = shown[mean == shown["axis"].isin(many)].copy()
-    shown["control"] = shown["axis"].isin(NEGATIVE_CONTROLS)
+    measured = table_of(tables, "negative_controls")
+    controls = set(NEGATIVE_CONTROLS) - _moving_axes(deltas, measured)
+    shown["control"] = shown["axis"].isin(controls)
     shown["group"] = [axis_label(a, lv) for a, lv in zip(shown["axis"], shown["level"], strict=True)]
     shown["first"] = shown["model"] != ALL
     if shown["model"].nunique() == 2:
         shown = shown[shown["model"] != ALL]
     shown = shown.sort_values(["control", "axis", "level", "first", "model"], kind="stable", ignore_index=True)
-    floors = _noise_floors(table_of(tables, "negative_controls"))
+    floors = _noise_floors(measured)
+    # Where order is an axis itself, redrawn instances are the one control: a floor that is on the wide side.
+    replicate = "order" if "order" in controls else "resample"
     shown["noise_floor"] = [
-        floors.get((axis if axis in NEGATIVE_CONTROLS else "order", model))
+        floors.get((axis if axis in controls else replicate, model))
         for axis, model in zip(shown["axis"], shown["model"], strict=True)
     ]
     shown["noise_floor"] = shown["noise_floor"].astype("Float64")
@@ -69,6 +74,11 @@ def forest_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         for axis, level in zip(shown["axis"], shown["level"], strict=True)
     ]
     return shown[[*columns, "smallest_effect"]]
+
+
+def _moving_axes(deltas: pd.DataFrame, measured: pd.DataFrame) -> set[str]:
+    """Axes with deltas that were measured as no control."""
+    return set() if measured.empty else set(deltas["axis"]) - set(measured["axis"])
 
 
 def _noise_floors(controls: pd.DataFrame) -> dict[tuple[str, str], float]:

@@ -1,19 +1,22 @@
 """From episodes to instance means: the arrays that every statistic starts from.
 
-The instance is the unit of analysis. `score_cube` averages the scored episodes of an instance within a cell and
-lays the means out per stratum (family x difficulty) as instance x model x condition, null where no episode was
-scored. Episodes with an infrastructure error enter no mean; they are counted.
+The instance is the unit of analysis; where context is carried from task to task, the conversation takes its place
+(`flows.stats.clusters`), here and wherever a statistic speaks of instances. `score_cube` averages the scored episodes
+of a unit within a cell and lays the means out per stratum (family x difficulty) as unit x model x condition, null
+where no episode was scored. Episodes with an infrastructure error enter no mean; they are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
+from flows.stats.clusters import cluster_ids
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -44,8 +47,6 @@ MEAN_LEVEL = "mean"
 """Stands in the level column for the mean over an axis's levels."""
 UNPAIRED_AXES = frozenset({"resample"})
 """Axes whose levels show other instances than the baseline; on all others an instance pairs with itself."""
-NEGATIVE_CONTROLS = ("order", "resample")
-"""Axes that cannot move a score while each episode is a conversation of its own."""
 
 NEEDED_COLUMNS = (
     "benchmark",
@@ -69,7 +70,7 @@ class ScoreCube:
     """The baseline first if there is one, then by axis and level."""
     strata: tuple[Stratum, ...]
     instances: Mapping[Stratum, tuple[str, ...]]
-    """Instance ids in order, those of other samples included."""
+    """Instance ids in order, those of other samples included; of clusters, the id of the first instance of each."""
     means: Mapping[Stratum, FloatArray]
     """Mean of `passed` over scored run seeds; NaN where none was scored."""
     runs: Mapping[Stratum, IntArray]
@@ -117,13 +118,18 @@ def check_input(frame: pd.DataFrame) -> None:
         raise ValueError(f"analyse one benchmark at a time; the table holds {', '.join(map(str, benchmarks))}")
 
 
-def score_cube(frame: pd.DataFrame) -> ScoreCube:
-    """Instance means of a results table; independent of the order of its rows.
+def score_cube(frame: pd.DataFrame, *, unit: Literal["cluster", "instance"] = "cluster") -> ScoreCube:
+    """Means of a results table per unit; independent of the order of its rows.
+
+    Args:
+        unit: `instance` for what is about repetitions of one task, even where tasks shared a conversation; intervals
+            from such means do not know of that dependence.
 
     Raises:
         ValueError: see `check_input`.
     """
     check_input(frame)
+    units = cluster_ids(frame) if unit == "cluster" else frame["instance_id"]
     scored = frame["passed"].notna().to_numpy(dtype=bool)
     passed = frame["passed"].fillna(False).to_numpy(dtype=np.float64)
     model_codes, models = _codes(frame, ("model",))
@@ -142,7 +148,7 @@ def score_cube(frame: pd.DataFrame) -> ScoreCube:
     infra: dict[Stratum, IntArray] = {}
     for code, stratum in enumerate(strata):
         rows = np.flatnonzero(stratum_codes == code)
-        instance_codes, names = pd.factorize(frame["instance_id"].iloc[rows], sort=True)
+        instance_codes, names = pd.factorize(units.iloc[rows], sort=True)
         shape = (len(names), len(models), len(conditions))
         flat = np.ravel_multi_index((instance_codes, model_codes[rows], condition_codes[rows]), shape)
         total = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)

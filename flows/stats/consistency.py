@@ -65,7 +65,7 @@ def consistency(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> p
     Returns:
         Columns as in `FIELDS`. k runs up to the largest number of runs in the table.
     """
-    cube = score_cube(frame)
+    cube = score_cube(frame, unit="instance")
     most = max((int(runs.max(initial=0)) for runs in cube.runs.values()), default=0)
     keys: list[tuple[Scope, Condition, str, int | None]] = []
     problems: list[tuple[Part, ...]] = []

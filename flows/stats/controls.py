@@ -13,7 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from flows.stats.cells import MEAN_LEVEL, NEGATIVE_CONTROLS, score_cube
+from flows.stats.cells import MEAN_LEVEL, score_cube
+from flows.stats.clusters import control_axes
 from flows.stats.columns import SCOPE_FIELDS, Field, build_table
 from flows.stats.deltas import build_contrast, estimate_contrasts
 from flows.stats.estimate import Estimate
@@ -26,7 +27,7 @@ ALPHA = 0.05
 FIELDS: dict[str, Field] = {
     **SCOPE_FIELDS,
     "axis": Field("str", "negative control"),
-    "n": Field("int64", "instances compared (of the smaller arm if unpaired)"),
+    "n": Field("int64", "instances compared (of the smaller arm if unpaired); conversations, where they carry context"),
     "delta": Field("float64", "mean over the axis's levels of perturbed minus baseline rate; truly 0"),
     "ci_low": Field("float64", "lower end of the 95% interval"),
     "ci_high": Field("float64", "upper end of the 95% interval"),
@@ -52,20 +53,20 @@ def negative_controls(
     *,
     seed: int,
     resamples: int = 10_000,
-    controls: Sequence[str] = NEGATIVE_CONTROLS,
+    controls: Sequence[str] | None = None,
 ) -> pd.DataFrame:
     """Deltas of the negative controls and the noise floor they measure, one row per control x scope.
 
     Args:
         frame: Results of one benchmark.
-        controls: Axes that cannot move a score in this study; order is not one when context is carried from
-            task to task. An axis without rows is left out.
+        controls: Axes that cannot move a score in this study; null: `control_axes`, without order when context is
+            carried from task to task. An axis without rows is left out.
 
     Returns:
         Columns as in `FIELDS`.
     """
     cube = score_cube(frame)
-    axes = [axis for axis in sorted(controls) if axis in cube.axes()]
+    axes = [axis for axis in sorted(control_axes(frame) if controls is None else controls) if axis in cube.axes()]
     contrasts = [build_contrast(cube, scope, axis, MEAN_LEVEL) for axis in axes for scope in all_scopes(cube)]
     estimates = estimate_contrasts(contrasts, seed=seed, resamples=resamples)
     found: dict[str, dict[Scope, Estimate]] = {axis: {} for axis in axes}

@@ -10,6 +10,7 @@ import pandas as pd
 
 from flows.stats.bootstrap import quantile, weighted_sums
 from flows.stats.cells import ALL, FloatArray, check_input
+from flows.stats.clusters import cluster_ids
 from flows.stats.columns import SCOPE_FIELDS, Field, build_table
 from tasks_env.seeding import derive_seed
 
@@ -17,7 +18,7 @@ FIELDS: dict[str, Field] = {
     **SCOPE_FIELDS,
     "axis": Field("str", "perturbation axis; `none` for the baseline"),
     "level": Field("str", "level of the axis"),
-    "n": Field("int64", "instances with a scored episode of known cost"),
+    "n": Field("int64", "instances with a scored episode of known cost; conversations, where they carry context"),
     "episodes": Field("int64", "scored episodes of known cost"),
     "unknown_cost": Field("int64", "scored episodes of unknown cost, in no figure of the row"),
     "solved": Field("int64", "passed episodes among those of known cost"),
@@ -39,7 +40,8 @@ _CELL = ["model", "family", "difficulty", "axis", "level"]
 def costs(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.DataFrame:
     """Cost per episode and per solved task, per model and per cell, one row for each condition.
 
-    A model's figure is its total cost over its total solved, not a mean over strata.
+    A model's figure is its total cost over its total solved, not a mean over strata. Where context is carried, what
+    is resampled as an instance is a conversation.
 
     Args:
         frame: Results of one benchmark, with the column `cost_usd`.
@@ -48,7 +50,8 @@ def costs(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.Data
         Columns as in `FIELDS`.
     """
     check_input(frame)
-    table = frame[[*_CELL, "instance_id"]].assign(
+    table = frame[_CELL].assign(
+        instance_id=cluster_ids(frame),
         cost=frame["cost_usd"].to_numpy(dtype=np.float64, na_value=np.nan),
         solved=frame["passed"].fillna(False).to_numpy(dtype=np.float64),
         scored=frame["passed"].notna().to_numpy(dtype=bool),

@@ -37,8 +37,11 @@ FIELDS: dict[str, Field] = {
     "axis": Field("str", "perturbation axis"),
     "level": Field("str", "level of the axis, or `mean` for the mean over its levels"),
     "paired": Field("bool", "whether an instance is compared with itself"),
-    "n": Field("int64", "instances compared (paired), or instances of the smaller arm (unpaired)"),
-    "n_nonzero": Field("Int64", "instances whose difference is not 0; null if unpaired"),
+    "n": Field(
+        "int64",
+        "instances compared (paired), or of the smaller arm (unpaired); conversations, where they carry context",
+    ),
+    "n_nonzero": Field("Int64", "instances (or conversations, as n) whose difference is not 0; null if unpaired"),
     "baseline_rate": Field("float64", "pass rate of the baseline arm, on the instances and strata compared"),
     "perturbed_rate": Field("float64", "pass rate of the perturbed arm, on the instances and strata compared"),
     "delta": Field("float64", "perturbed minus baseline rate"),

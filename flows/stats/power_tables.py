@@ -41,7 +41,7 @@ Planned = list[tuple[Comparison, Moments | None]]
 
 def plan_moments(frame: pd.DataFrame) -> Planned:
     """Every comparison of a results table of one benchmark with its moments (see `flows.stats.planning`)."""
-    cube: ScoreCube = score_cube(frame)
+    cube: ScoreCube = score_cube(frame, unit="instance")
     return [(comparison, moments(cube, comparison)) for comparison in comparisons(cube)]
 
 

@@ -20,10 +20,14 @@ FIELDS: dict[str, Field] = {
     **SCOPE_FIELDS,
     "axis": Field("str", "perturbation axis; `none` for the baseline"),
     "level": Field("str", "level of the axis"),
-    "n": Field("int64", "instances with a scored episode"),
+    "n": Field("int64", "instances with a scored episode; conversations, where they carry context"),
     "episodes": Field("int64", "scored episodes"),
     "infra_errors": Field("int64", "episodes with an infrastructure error, in no rate"),
-    "pass_rate": Field("float64", "mean over instances of the mean over run seeds, then equal weights; null if n = 0"),
+    "pass_rate": Field(
+        "float64",
+        "mean over instances of the mean over run seeds, then equal weights; null if n = 0; where context is carried, "
+        "the conversation stands for its instances",
+    ),
     "ci_low": Field("float64", "lower end of the primary 95% interval"),
     "ci_high": Field("float64", "upper end of the primary 95% interval"),
     "method": Field("str", "method of the primary interval"),

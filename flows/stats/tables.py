@@ -18,7 +18,6 @@ from flows.stats import (
     spread,
     trajectories,
 )
-from flows.stats.cells import NEGATIVE_CONTROLS
 from flows.stats.columns import Fields, meanings
 
 _FIELDS: dict[str, Fields] = {
@@ -43,7 +42,7 @@ def core_tables(
     *,
     seed: int,
     resamples: int = 10_000,
-    controls_axes: Sequence[str] = NEGATIVE_CONTROLS,
+    controls_axes: Sequence[str] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Every descriptive table of a study, finished or partial.
 
@@ -51,7 +50,7 @@ def core_tables(
         frame: Results of one benchmark, in the schema of `flows.results`.
         seed: Master seed of all resampling.
         resamples: Bootstrap resamples and permutations.
-        controls_axes: Axes that cannot move a score in this study.
+        controls_axes: Axes that cannot move a score in this study; null: as the rows say.
 
     Returns:
         The tables named in `TABLE_COLUMNS`, in that order. The order of the rows of `frame` changes nothing.

@@ -35,7 +35,7 @@ def design_of(frame: pd.DataFrame) -> Design | None:
 
     Instances, models and levels that have no scored episode there do not enter.
     """
-    cube = score_cube(frame[frame["axis"].isin(LEVEL_AXES) & frame["passed"].notna()])
+    cube = score_cube(frame[frame["axis"].isin(LEVEL_AXES) & frame["passed"].notna()], unit="instance")
     if not cube.strata:
         return None
     counts = np.concatenate([cube.runs[stratum] for stratum in cube.strata]).astype(np.float64)

@@ -34,6 +34,8 @@ def row(number: int = 1, **values: Any) -> dict[str, Any]:
         "variant_id": f"v{number}",
         "instance_seed": 2**62 + number,
         "run_seed": 1,
+        "conversation_id": None,
+        "conversation_position": None,
         "passed": True,
         "partial_score": 1.0,
         "steps_used": 3,

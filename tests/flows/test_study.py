@@ -112,6 +112,29 @@ def test_cap_reached_is_a_visible_partial_and_analyze_lists_the_cells(
     assert frame["cost_usd"].sum() < 1.47
 
 
+@pytest.mark.usefixtures("prefect_api_url")
+def test_study_in_conversations_of_several_tasks_runs_to_the_end_and_is_skipped_the_next_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    axes = {"resample": ["s1"], "order": ["shuffled"]}
+    manifest = small_manifest(
+        tmp_path,
+        {"models": ["scripted-weak"], "families": {"query": ["easy"]}, "axes": axes, "instances": 5},
+        scaffold={"tasks_per_conversation": 2},
+    )
+    run_study(manifest, until="score")
+    assert "25 of 25 episodes finished" in capsys.readouterr().out
+    frame, metadata = read_results(tmp_path / ".smoke" / "results" / "results.parquet")
+    assert len(frame) == 5 * (2 + 1 + 2)
+    sizes = frame.groupby("conversation_id")["conversation_position"].agg(["size", "max"])
+    assert sizes["size"].value_counts().to_dict() == {2: 10, 1: 5}
+    assert (sizes["size"] == sizes["max"]).all()
+    assert not frame["infra_error"].any()
+    assert sum(cell["episodes"] for cell in metadata["planned"]) == len(frame)
+    run_study(manifest, until="run")
+    assert capsys.readouterr().out.count(": complete\n") == len(frame)
+
+
 def _files(root: Path, pattern: str, at_least: int) -> Callable[[], bool]:
     return lambda: len(list(root.glob(pattern))) >= at_least
 

@@ -135,6 +135,8 @@ def synthetic_results(plan: Plan, seed: int) -> pd.DataFrame:
             "variant_id": instance + "-" + axis + "-" + level,
             "instance_seed": number,
             "run_seed": rs + 1,
+            "conversation_id": None,
+            "conversation_position": None,
             "passed": pd.array(ok, dtype="boolean"),
             "partial_score": pd.array(np.where(ok, 1.0, 0.5), dtype="Float64"),
             "steps_used": steps,
