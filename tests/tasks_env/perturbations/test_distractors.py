@@ -14,16 +14,15 @@ from tasks_env.perturbations.tool_names import LEVELS as NAMING_LEVELS
 from tasks_env.perturbations.tool_names import rename
 from tasks_env.session import Session, play, render
 from tasks_env.tools import check_arguments
-from tasks_env.types import JsonObject, Presentation, ToolSpec
+from tasks_env.types import Instance, JsonObject, Presentation, ToolSpec
 from tests.tasks_env.perturbations.preservation import (
     assert_preserved,
     assert_shown_as_baseline,
-    family_names,
     instance_for,
+    instances,
     presented,
     search,
     seeds,
-    sizes,
 )
 
 levels = st.sampled_from(["1", "2", "5", str(len(POOL))])
@@ -63,22 +62,18 @@ any_call = st.sampled_from(sorted(POOL)).flatmap(lambda name: st.tuples(st.just(
 
 
 @search
-@given(family_names, sizes, seeds, seeds, levels)
-def test_irrelevant_tools_preserve_the_task(name: str, size: str, seed: int, own_seed: int, level: str) -> None:
-    instance = instance_for(name, seed, Distractors().sample(level), size)
+@given(instances(), seeds, levels)
+def test_irrelevant_tools_preserve_the_task(instance: Instance, own_seed: int, level: str) -> None:
     variant = assert_preserved(instance, "distractors", level, own_seed)
-    own = len(family(name).tools())
+    own = len(family(instance.family).tools())
     assert len(variant.tools) == own + int(level)
     assert_shown_as_baseline(instance, variant.model_copy(update={"tools": variant.tools[:own]}))
 
 
 @search
-@given(family_names, sizes, seeds, seeds, st.data())
-def test_calling_distractors_in_between_changes_nothing(
-    name: str, size: str, seed: int, own_seed: int, data: st.DataObject
-) -> None:
-    instance = instance_for(name, seed, "base", size)
-    plan = family(name).reference(instance)
+@given(instances(), seeds, st.data())
+def test_calling_distractors_in_between_changes_nothing(instance: Instance, own_seed: int, data: st.DataObject) -> None:
+    plan = family(instance.family).reference(instance)
     undisturbed = Session(instance, render(instance))
     expected = play(undisturbed, plan)
     session = Session(instance, presented(instance, "distractors", "5", own_seed))
