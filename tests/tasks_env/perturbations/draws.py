@@ -20,7 +20,7 @@ RANGES = {"rows": (16, 32), "files": (12, 24), "missing_percent": (0, 30)}
 STEPS = (0, 0, 1, 1, 1, 2)
 """How far any other whole number lies above the lowest that its field allows."""
 SOME_FIELDS = 0.25
-EVERY_FIELD = 0.06
+EVERY_FIELD = 0.04
 TRIES = 500
 
 

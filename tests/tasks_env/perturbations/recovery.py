@@ -114,6 +114,11 @@ def pattern(template: str, slots: Mapping[str, str]) -> re.Pattern[str]:
         seen.add(name)
         return f"(?P<{name}>{slots[name]})"
 
-    parts = re.split(r"\{(\w+)\}", template.replace("{{", "\x00").replace("}}", "\x01"))
-    text = "".join(group(part) if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
-    return re.compile(text.replace("\x00", r"\{").replace("\x01", r"\}"), re.DOTALL)
+    tokens = re.findall(r"\{\{|\}\}|\{\w+\}|[^{}]+", template)
+    escaped = {"{{": r"\{", "}}": r"\}"}
+    return re.compile(
+        "".join(
+            escaped.get(token) or (group(token[1:-1]) if token[0] == "{" else re.escape(token)) for token in tokens
+        ),
+        re.DOTALL,
+    )
