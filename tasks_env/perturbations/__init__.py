@@ -14,7 +14,7 @@ from tasks_env.perturbations.resample import Resample
 from tasks_env.perturbations.temperature import Temperature
 from tasks_env.perturbations.tool_names import ToolNames
 
-VERSION = 1
+VERSION = 2
 """Raised with every change that alters how some instance is shown."""
 
 PERTURBATIONS: dict[str, Perturbation] = {

@@ -30,7 +30,7 @@ class Filesys(Family[FilesysParams]):
     """
 
     name: ClassVar[str] = "filesys"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     params = FilesysParams
     demonstration = FilesysParams(files=2, depth=1, goals=1, searches=0, conditionals=0, matches=1, decoys=0)
     closing_tool: ClassVar[str] = CLOSING_TOOL

@@ -168,12 +168,12 @@ POLITE = Phrasing(
 )
 
 FORMAL = Phrasing(
-    one="The following rules apply to this assignment. The work is carried out on a simulated file"
+    one="The following rules apply to this assignment. The work is carried out on a file"
     " system by means of the tools provided. Only what the assignment calls for may change: all"
     " remaining files shall be left unmodified and no additional files shall be left behind. The"
     " presence or absence of newlines at the end of a file is not assessed. The work counts as"
     " finished when {{tool:submit}} has been called.\n\nAssignment: it is required to {goals}.",
-    many="The following rules apply to this assignment. The work is carried out on a simulated file"
+    many="The following rules apply to this assignment. The work is carried out on a file"
     " system by means of the tools provided. Only what the assignment calls for may change: all"
     " remaining files shall be left unmodified and no additional files shall be left behind. The"
     " presence or absence of newlines at the end of a file is not assessed. The parts are"
@@ -250,9 +250,9 @@ OUTCOME = Phrasing(
         " small letters) at its start that is found in a file anywhere inside the folder"
         " `{directory}`, subfolders too; a line found twice is there twice, files with an"
         " alphabetically earlier full path come first, and lines of one file stay in sequence",
-        "find": 'the one file anywhere inside the folder `{directory}`, subfolders too, of which "{line}" is'
-        " one complete line lies directly in the folder `{destination}` instead, with its name and"
-        " text as before",
+        "find": "the one file anywhere inside the folder `{directory}`, subfolders too, that has a line reading"
+        ' "{line}", with nothing before or after it, lies directly in the folder `{destination}` instead,'
+        " its name and text as before",
         "purge": "anywhere inside the folder `{directory}`, subfolders too, no file with a name ending in"
         ' "{suffix}" is left',
         "conditional": "it depends on {setting} in `{path}` (what follows a # at the start of a line is a"
@@ -283,7 +283,7 @@ CASUAL = Phrasing(
     " and hit {{tool:submit}} when you're through with the lot.",
     item="#{number} - {goal}.",
     clauses={
-        "create": "we need a new file, `{path}`; what goes in is {lines}, full stop",
+        "create": "we need a new file, `{path}`; what goes in is {lines}, and nothing else",
         "move": "`{source}` is in the wrong place, so move it; the full path should be `{destination}`, and"
         " leave the text alone",
         "delete": "`{path}` can go, so delete that file",

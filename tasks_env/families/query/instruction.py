@@ -40,7 +40,6 @@ def _slots(question: Question, wording: Phrasing) -> dict[str, str]:
     }
     slots["Entities"] = slots["entities"].capitalize()
     slots["a_row"] = with_article(slots["row"])
-    slots["A_column"] = with_article(slots["column"]).capitalize()
     measure = ref_text(question, question.measure, wording.voice) if question.measure else ""
     if question.kind == "top":
         pattern = wording.total_measure if measure else wording.count_measure

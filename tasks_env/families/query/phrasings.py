@@ -5,7 +5,7 @@ carry every part of the spec: scene, rows, conditions with values and bounds, co
 answer, and what happens to missing values.
 
 Slots: `row`, `rows` the base table's rows; `where` the conditions; `column` what is asked for; `measure` what ranks;
-`rank` highest, earliest and so on; `entities`, `relation` the rows that may not be referred to; `a_row`, `A_column`,
+`rank` highest, earliest and so on; `entities`, `relation` the rows that may not be referred to; `a_row`,
 `Entities` the same with an article or a capital.
 """
 
@@ -51,13 +51,13 @@ _BASE = Phrasing(
         "distinct": "How many different values of the {column} occur among the {rows} where {where}?",
         "sum": "What is the total of the {column} over all {rows} where {where}?",
         "average": "What is the average of the {column} over all {rows} where {where}?",
-        "date": "What is the {rank} {column} among the {rows} where {where}?",
-        "lookup": "What is the {column} of the only {row} where {where}?",
-        "extreme": "Consider the {rows} where {where}. What is the {column} of the {row} with the {rank} {measure}?",
+        "date": "What is the {rank} value of the {column} among the {rows} where {where}?",
+        "lookup": "For the only {row} where {where}, what is the {column}?",
+        "extreme": "Consider the {rows} where {where}. For the {row} with the {rank} {measure}, what is the {column}?",
         "list": "Which different values of the {column} occur among the {rows} where {where}?",
         "top": (
-            "Group the {rows} where {where} by the {column}. Which {column} has the {rank} {measure}, and how much"
-            " is it? Groups without any such {row} are left out."
+            "Group the {rows} where {where} by the {column}. Which value of the {column} has the {rank} {measure}, and"
+            " how much is it? Groups without any such {row} are left out."
         ),
         "absent": (
             "How many {entities} are not the {relation} of even one {row} where {where}? Include {entities}"
@@ -110,9 +110,9 @@ _P1 = Phrasing(
         ),
         "list": "Take the {rows} for which {where}, and list the distinct values of the {column}.",
         "top": (
-            "Take the {rows} for which {where}, put together those with the same {column}, and report the {column}"
-            " that has the {rank} {measure}, along with that figure. {A_column} that occurs in none of these"
-            " {rows} is not considered."
+            "Take the {rows} for which {where}, put together those with the same {column}, find the group with the"
+            " {rank} {measure}, and report the {column} that its {rows} share, along with that figure. Values that"
+            " occur in none of these {rows} are not considered."
         ),
         "absent": (
             "Count the {entities} that do not occur as the {relation} in any {row} for which {where}; {entities}"
@@ -158,16 +158,17 @@ _P2 = Phrasing(
         "distinct": "Looking only at {rows} such that {where}, how many different values does the {column} take?",
         "sum": "Looking only at {rows} such that {where}, what does the {column} add up to?",
         "average": "Looking only at {rows} such that {where}, what is the {column} on average?",
-        "date": "Looking only at {rows} such that {where}, what is the {rank} {column}?",
-        "lookup": "There is exactly one {row} such that {where}. What is the {column} of that {row}?",
+        "date": "Looking only at {rows} such that {where}, what is the {rank} value of the {column}?",
+        "lookup": "There is exactly one {row} such that {where}. For that {row}, what is the {column}?",
         "extreme": (
-            "Looking only at {rows} such that {where}, one {row} has the {rank} {measure}. What is the {column} of"
-            " that {row}?"
+            "Looking only at {rows} such that {where}, one {row} has the {rank} {measure}. For that {row}, what is"
+            " the {column}?"
         ),
         "list": "Looking only at {rows} such that {where}, what are the different values of the {column}?",
         "top": (
-            "Looking only at {rows} such that {where}, which {column} comes out with the {rank} {measure}, and"
-            " what is that figure? ({A_column} without any of these {rows} is out of the running.)"
+            "Looking only at {rows} such that {where}, and comparing the values of the {column} with one another,"
+            " which value comes out with the {rank} {measure}, and what is that figure? (A value without any of"
+            " these {rows} is out of the running.)"
         ),
         "absent": (
             "Looking only at {rows} such that {where}, how many of all the {entities} never appear as the"
@@ -219,7 +220,7 @@ _P3 = Phrasing(
         "lookup": "{column} (one matching row)",
         "extreme": "{column} of the row with {rank} {measure}",
         "list": "distinct {column}",
-        "top": "{column} with {rank} {measure} over its rows, and that figure; groups without rows ignored",
+        "top": "grouped by {column}: {column} with {rank} {measure}, and that figure; groups without rows ignored",
         "absent": "number of {entities} that are {relation} of none of the rows; {entities} without {rows} included",
     },
     count_measure="number of rows",
@@ -259,23 +260,23 @@ _P4 = Phrasing(
         "sum": "I would like to know what the {column} comes to in total for the {rows} where {where}.",
         "average": "I would like to know the average {column} for the {rows} where {where}.",
         "date": (
-            "I would like to know the {rank} {column} (in the order of the calendar) that we have for the {rows}"
-            " where {where}."
+            "I would like to know which value of the {column} comes {rank} (in the order of the calendar) for the"
+            " {rows} where {where}."
         ),
-        "lookup": "We have a single {row} where {where}, and I would like to know the {column} of that one.",
+        "lookup": "We have a single {row} where {where}, and for that one I would like to know the {column}.",
         "extreme": (
             "I am thinking of the {rows} where {where}: one {row} among them has the {rank} {measure} of all, and"
-            " I would like to know the {column} of that one."
+            " for that one I would like to know the {column}."
         ),
         "list": "I would like to know which different values of the {column} turn up in the {rows} where {where}.",
         "top": (
             "I am thinking of the {rows} where {where}, sorted into groups by the {column}: I would like to know"
-            " which {column} has the {rank} {measure}, and what that comes to. Please do not bother with"
+            " which of these groups has the {rank} {measure}, and what that comes to. Please do not bother with"
             " groups that have no such {row} at all."
         ),
         "absent": (
-            "I would like to know how many {entities} we have that are not the {relation} of a single {row} where"
-            " {where}. Please do include {entities} that have no {row} of any kind."
+            "I would like to know how many {entities} we have that are not the {relation} of even a single {row}"
+            " where {where}. Please do include {entities} that have no {row} of any kind."
         ),
     },
     count_measure="number of {rows}",
@@ -328,8 +329,9 @@ _P5 = Phrasing(
         "extreme": "the {column} of whichever {row} in the selection has the {rank} {measure}.",
         "list": "the set of values of the {column} within the selection.",
         "top": (
-            "the {column} with the {rank} {measure}, the selection being divided by {column}, followed by that"
-            " {measure}. Groups that do not occur in the selection are excluded."
+            "the selection being divided into groups by the {column}, the {column} that the group with the {rank}"
+            " {measure} has in common, followed by that {measure}. Groups that do not occur in the selection are"
+            " excluded."
         ),
         "absent": (
             "the number of {entities} that are not the {relation} of any {row} in the selection, including"

@@ -28,7 +28,7 @@ class Tabular(Family[TabularParams]):
     """
 
     name: ClassVar[str] = "tabular"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     params: type[TabularParams] = TabularParams
     demonstration: TabularParams = TabularParams(
         rows=4,

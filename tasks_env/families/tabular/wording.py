@@ -126,4 +126,6 @@ def _columns(spec: Spec, voice: Voice) -> list[str]:
 def _with_note(text: str, note: str, columns: list[str]) -> str:
     if not columns:
         return text
-    return f"{text} {_fill(note, columns=_listed(columns))}"
+    # Each column by itself: "a, b" could be read as both at once.
+    either = " or ".join(columns) if len(columns) < 3 else f"{_listed(columns[:-1])} or {columns[-1]}"
+    return f"{text} {_fill(note, columns=either)}"

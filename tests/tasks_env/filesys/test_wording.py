@@ -5,16 +5,28 @@ from __future__ import annotations
 import difflib
 import re
 from itertools import combinations
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
 from tasks_env.errors import UnknownName
-from tasks_env.families.filesys.goals import Check, Conditional, Count, Create, Delete, Edit, Goal, Operator, Spec
-from tasks_env.families.filesys.phrasings import PHRASINGS
+from tasks_env.families.filesys.goals import (
+    Check,
+    Conditional,
+    Count,
+    Create,
+    Delete,
+    Edit,
+    Goal,
+    Operator,
+    Spec,
+)
+from tasks_env.families.filesys.phrasings import PHRASINGS, Phrasing
 from tasks_env.families.filesys.wording import clause, prompt
 from tasks_env.types import Instance
 from tests.tasks_env.filesys.levels import FAMILY, LEVELS, goals, instance
+from tests.tasks_env.perturbations.recovery import pattern
 
 FORMS = {"kind", "operator", "recursive"}
 """Fields that choose a wording rather than being quoted in it."""
@@ -192,3 +204,113 @@ def test_an_unknown_wording_is_refused() -> None:
 
 def test_easy_prompts_are_short() -> None:
     assert max(len(FAMILY.prompt(instance("easy", seed), "base")) for seed in range(60)) < 700
+
+
+QUOTED = r"[^`\"\[\]]+"
+"""Texts, paths, keys and values: none holds a quote or a bracket."""
+LISTED = r".+"
+"""What is taken apart by itself."""
+
+
+def any_of(*templates: str) -> str:
+    """The pattern of whatever one of the templates makes."""
+    return "|".join(
+        "".join(QUOTED if odd % 2 else re.escape(part) for odd, part in enumerate(parts))
+        for parts in (re.split(r"\{(\w+)\}", template) for template in templates)
+    )
+
+
+def matched(template: str, text: str, words: Phrasing) -> dict[str, str] | None:
+    """What stands in the slots of a template that made the whole `text`."""
+    slots = {
+        **dict.fromkeys(re.findall(r"\{(\w+)\}", template), QUOTED),
+        **dict.fromkeys(("lines", "then", "otherwise", "goal", "goals"), LISTED),
+        **dict.fromkeys(("count", "number"), r"\d+"),
+        "setting": any_of(words.sectioned, words.setting),
+        "where": any_of(words.file, words.folder),
+        "check": any_of(*words.checks.values()),
+    }
+    match = pattern(template, slots).fullmatch(text)
+    return match.groupdict() if match else None
+
+
+def read_setting(text: str, words: Phrasing) -> dict[str, str | None]:
+    found = matched(words.sectioned, text, words) or matched(words.setting, text, words)
+    assert found is not None, text
+    return {"section": found.get("section"), "key": found["key"]}
+
+
+def read_lines(text: str, words: Phrasing) -> list[str]:
+    several = matched(words.many_lines, text, words)
+    listed = several or matched(words.one_line, text, words)
+    assert listed is not None, text
+    lines = listed["lines"].removeprefix('"').removesuffix('"').split(f'"{words.joiner}"')
+    assert len(lines) == int(several["count"] if several else 1)
+    return lines
+
+
+def read_clause(text: str, words: Phrasing) -> list[Goal]:
+    """Every goal that the clause can be read as."""
+    goals: list[Goal] = []
+    for kind, template in words.clauses.items():
+        found: dict[str, Any] | None = matched(template, text, words)
+        if found is None:
+            continue
+        if kind == "create":
+            found["lines"] = read_lines(found["lines"], words)
+        if kind == "edit":
+            found |= read_setting(found.pop("setting"), words)
+        if kind == "count":
+            where = found.pop("where")
+            folder = matched(words.folder, where, words)
+            found |= {"recursive": folder is not None, **(folder or matched(words.file, where, words) or {})}
+        if kind == "conditional":
+            [(operator, value)] = [
+                (operator, each["value"])
+                for operator, template in words.checks.items()
+                if (each := matched(template, found["check"], words)) is not None
+            ]
+            [then], [otherwise] = (read_clause(found[branch], words) for branch in ("then", "otherwise"))
+            check = {
+                "path": found["path"],
+                "operator": operator,
+                "value": value,
+                **read_setting(found["setting"], words),
+            }
+            found = {"check": check, "then": then.model_dump(), "otherwise": otherwise.model_dump()}
+        goals += Spec.model_validate({"goals": [{"kind": kind, **found}]}).goals
+    return goals
+
+
+@pytest.mark.parametrize("phrasing", PHRASINGS)
+def test_the_goals_can_be_read_back_from_every_wording(phrasing: str) -> None:
+    words = PHRASINGS[phrasing]
+    kinds: set[str] = set()
+    for level in ("easy", "medium", "hard"):
+        for seed in range(25):
+            for goal in goals(instance(level, seed)):
+                text = clause(goal, words)
+                assert read_clause(text, words) == [goal], text
+                kinds.add(goal.kind)
+    assert kinds == set(words.clauses)
+
+
+@pytest.mark.parametrize("phrasing", PHRASINGS)
+def test_the_list_of_goals_can_be_read_back_from_every_wording(phrasing: str) -> None:
+    words = PHRASINGS[phrasing]
+    for level in ("easy", "medium", "hard"):
+        for seed in range(15):
+            task = instance(level, seed)
+            text = FAMILY.prompt(task, phrasing)
+            frame = words.many if len(goals(task)) > 1 else words.one
+            found = matched(frame, text, words)
+            assert found is not None
+            items = [found["goals"]]
+            if frame is words.many:
+                read = [matched(words.item, line, words) for line in found["goals"].split("\n")]
+                items = [each["goal"] for each in read if each is not None]
+                numbers = [each.get("number") for each in read if each is not None]
+                assert numbers in ([None] * len(items), [str(number) for number in range(1, len(items) + 1)])
+            if phrasing == "base":
+                items = [item[0].lower() + item[1:].removesuffix(".") for item in items]
+            assert [read_clause(item, words) for item in items] == [[goal] for goal in goals(task)]

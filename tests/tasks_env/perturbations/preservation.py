@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tasks_env.families import FAMILIES, family
@@ -15,56 +14,43 @@ from tasks_env.generation import generate_instance
 from tasks_env.perturbations import perturbation
 from tasks_env.seeding import derive
 from tasks_env.session import Session, play, render
-from tasks_env.types import Instance, Presentation, ToolCall, Variant
+from tasks_env.types import FinalState, Instance, Presentation, ToolCall, Variant, Verdict
+from tests.tasks_env.perturbations.draws import drawn_instance
+
+CELLS = {
+    "paraphrase": ["p1", "p2", "p3", "p4", "p5"],
+    "tool_names": ["synonyms", "opaque"],
+    "distractors": ["2", "5"],
+    "resample": ["s1", "s2"],
+    "temperature": ["0.7"],
+    "order": ["shuffled"],
+}
+"""Every level of the study, by axis."""
 
 EXAMPLES = int(os.environ.get("PERTURBATION_EXAMPLES", "12"))
-"""Instances per property; raise it for a deeper search."""
+"""Instances per property of one axis; `test_preservation` looks at thousands."""
 
-search = settings(max_examples=EXAMPLES, deadline=None, derandomize="PERTURBATION_EXAMPLES" not in os.environ)
+search = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="PERTURBATION_EXAMPLES" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 seeds = st.integers(0, 2**63 - 1)
 family_names = st.sampled_from(sorted(FAMILIES))
-sizes = st.sampled_from(["smallest", "larger"])
-LARGER: dict[str, Mapping[str, Any]] = {
-    "filesys": {
-        "files": 24,
-        "depth": 3,
-        "goals": 4,
-        "searches": 2,
-        "conditionals": 1,
-        "matches": 2,
-        "decoys": 1,
-    },
-    "query": {
-        "tables": 3,
-        "rows": 40,
-        "min_hops": 1,
-        "max_hops": 2,
-        "predicates": 2,
-        "null_share": 0.1,
-        "questions": ("count", "sum", "average", "list", "top", "absent"),
-    },
-    "tabular": {
-        "rows": 20,
-        "groups": 3,
-        "distractor_columns": 2,
-        "missing_percent": 10,
-        "joins": 1,
-        "filters": 2,
-        "derived_columns": 1,
-        "group_keys": 1,
-        "measures": 2,
-        "sort_keys": 1,
-        "limit": True,
-    },
-}
 _PLACEHOLDER = re.compile(r"\{(tool|arg):")
 
 
-def instance_for(name: str, seed: int, sample: str, size: str = "smallest") -> Instance:
-    """An instance with the smallest parameters of its family, or with the `larger` ones above."""
-    params = family(name).demonstration if size == "smallest" else LARGER[name]
-    return generate_instance(name, params, seed, sample=sample)
+@st.composite
+def instances(draw: st.DrawFn, sample: str = "base") -> Instance:
+    """A small instance of any family, with parameters from the family's own model."""
+    return drawn_instance(draw(family_names), draw(seeds), sample)
+
+
+def instance_for(name: str, seed: int, sample: str = "base") -> Instance:
+    """An instance with the smallest parameters of its family."""
+    return generate_instance(name, family(name).demonstration, seed, sample=sample)
 
 
 def presented(instance: Instance, axis: str, level: str, seed: int) -> Variant:
@@ -73,51 +59,70 @@ def presented(instance: Instance, axis: str, level: str, seed: int) -> Variant:
     return render(instance, presentation, axis=axis, level=level, seed=seed)
 
 
-def played(instance: Instance, variant: Variant, plan: tuple[ToolCall, ...]) -> tuple[Session, list[bool]]:
-    """The session after every call of the plan, and which of the calls were errors."""
+@dataclass(frozen=True)
+class Played:
+    """What came of playing a plan."""
+
+    errors: tuple[bool, ...]
+    calls: tuple[ToolCall, ...]
+    final_state: FinalState
+    verdict: Verdict
+
+
+def played(instance: Instance, variant: Variant, plan: tuple[ToolCall, ...]) -> Played:
+    """A plan of canonical calls, carried out under the variant's names."""
     session = Session(instance, variant)
-    return session, [result.is_error for result in play(session, plan)]
+    errors = tuple(result.is_error for result in play(session, plan))
+    return Played(errors, tuple(session.calls), session.final_state(), session.verdict())
+
+
+class Unperturbed:
+    """An instance as the baseline shows it, with what comes of a right and of a wrong plan."""
+
+    def __init__(self, instance: Instance, seed: int) -> None:
+        self.instance = instance
+        self.bytes = instance.model_dump_json()
+        self.variant = render(instance)
+        self.reference = family(instance.family).reference(instance)
+        self.mistake = family(instance.family).mistake(instance, derive(seed, "mistake"))
+        self.right = played(instance, self.variant, self.reference)
+        self.wrong = played(instance, self.variant, self.mistake)
+        assert not any(self.right.errors)
+        assert self.right.calls == self.reference
+        assert self.right.final_state.submitted
+        assert self.right.verdict.passed
+        assert self.right.verdict.partial_score == 1.0
+        assert not self.wrong.verdict.passed
+        assert self.wrong.verdict.partial_score < 1.0
+
+    def assert_same_task(self, variant: Variant) -> None:
+        """Right passes and wrong fails, both step by step as in the baseline, and the source is what it was."""
+        instance = self.instance
+        assert played(instance, variant, self.reference) == self.right
+        assert played(instance, variant, self.mistake) == self.wrong
+        assert instance.model_dump_json() == self.bytes
+        assert variant.instance_id == self.variant.instance_id
+        assert variant.source_hash == self.variant.source_hash
+        assert not _PLACEHOLDER.search(variant.prompt)
+        assert not any(_PLACEHOLDER.search(spec.model_dump_json()) for spec in variant.tools)
 
 
 def assert_preserved(instance: Instance, axis: str, level: str, seed: int) -> Variant:
     """The cell's variant, after checking that right plans pass, wrong ones fail and nothing else moved."""
-    before = instance.model_dump_json()
+    baseline = Unperturbed(instance, seed)
     variant = presented(instance, axis, level, seed)
-    baseline = render(instance)
-    reference = family(instance.family).reference(instance)
-    mistake = family(instance.family).mistake(instance, derive(seed, "mistake"))
-
-    right, errors = played(instance, variant, reference)
-    assert not any(errors)
-    assert tuple(right.calls) == reference
-    assert right.submitted
-    assert right.verdict().passed
-    assert right.verdict().partial_score == 1.0
-
-    wrong, _ = played(instance, variant, mistake)
-    assert not wrong.verdict().passed
-    assert wrong.verdict().partial_score < 1.0
-
+    baseline.assert_same_task(variant)
     assert not Session(instance, variant).verdict().passed
-
-    for plan in (reference, mistake):
-        (shown, shown_errors), (plain, plain_errors) = (played(instance, each, plan) for each in (variant, baseline))
-        assert shown_errors == plain_errors
-        assert shown.calls == plain.calls
-        assert shown.final_state() == plain.final_state()
-        assert shown.verdict() == plain.verdict()
-
-    assert instance.model_dump_json() == before
-    assert variant.instance_id == baseline.instance_id
-    assert variant.source_hash == baseline.source_hash
     assert (variant.axis, variant.level, variant.seed) == (axis, level, seed)
-    assert not _PLACEHOLDER.search(variant.prompt)
-    assert not any(_PLACEHOLDER.search(spec.model_dump_json()) for spec in variant.tools)
     return variant
 
 
 def assert_shown_as_baseline(instance: Instance, variant: Variant) -> None:
     """An agent reads the same bytes as in the baseline."""
-    baseline = render(instance, Presentation())
-    assert variant.prompt.encode() == baseline.prompt.encode()
-    assert [spec.model_dump_json() for spec in variant.tools] == [spec.model_dump_json() for spec in baseline.tools]
+    assert_same_bytes(variant, render(instance, Presentation()))
+
+
+def assert_same_bytes(variant: Variant, other: Variant) -> None:
+    """Prompt and tools are the same to the byte."""
+    assert variant.prompt.encode() == other.prompt.encode()
+    assert [spec.model_dump_json() for spec in variant.tools] == [spec.model_dump_json() for spec in other.tools]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from tasks_env.errors import ToolError, UnknownName
 from tasks_env.families import FAMILIES, family
@@ -14,16 +16,16 @@ from tasks_env.perturbations.tool_names import LEVELS as NAMING_LEVELS
 from tasks_env.perturbations.tool_names import rename
 from tasks_env.session import Session, play, render
 from tasks_env.tools import check_arguments
-from tasks_env.types import JsonObject, Presentation, ToolSpec
+from tasks_env.types import Instance, JsonObject, Presentation, ToolSpec
+from tests.tasks_env.perturbations.draws import drawn_instance
 from tests.tasks_env.perturbations.preservation import (
     assert_preserved,
     assert_shown_as_baseline,
-    family_names,
     instance_for,
+    instances,
     presented,
     search,
     seeds,
-    sizes,
 )
 
 levels = st.sampled_from(["1", "2", "5", str(len(POOL))])
@@ -63,22 +65,18 @@ any_call = st.sampled_from(sorted(POOL)).flatmap(lambda name: st.tuples(st.just(
 
 
 @search
-@given(family_names, sizes, seeds, seeds, levels)
-def test_irrelevant_tools_preserve_the_task(name: str, size: str, seed: int, own_seed: int, level: str) -> None:
-    instance = instance_for(name, seed, Distractors().sample(level), size)
+@given(instances(), seeds, levels)
+def test_irrelevant_tools_preserve_the_task(instance: Instance, own_seed: int, level: str) -> None:
     variant = assert_preserved(instance, "distractors", level, own_seed)
-    own = len(family(name).tools())
+    own = len(family(instance.family).tools())
     assert len(variant.tools) == own + int(level)
     assert_shown_as_baseline(instance, variant.model_copy(update={"tools": variant.tools[:own]}))
 
 
 @search
-@given(family_names, sizes, seeds, seeds, st.data())
-def test_calling_distractors_in_between_changes_nothing(
-    name: str, size: str, seed: int, own_seed: int, data: st.DataObject
-) -> None:
-    instance = instance_for(name, seed, "base", size)
-    plan = family(name).reference(instance)
+@given(instances(), seeds, st.data())
+def test_calling_distractors_in_between_changes_nothing(instance: Instance, own_seed: int, data: st.DataObject) -> None:
+    plan = family(instance.family).reference(instance)
     undisturbed = Session(instance, render(instance))
     expected = play(undisturbed, plan)
     session = Session(instance, presented(instance, "distractors", "5", own_seed))
@@ -190,3 +188,84 @@ def test_an_unknown_distractor_is_named() -> None:
 
 def test_the_identity_has_no_distractors() -> None:
     assert Presentation().distractors == ()
+
+
+@search
+@given(instances(), instances(), seeds, st.data())
+def test_a_distractor_cannot_know_the_task(one: Instance, other: Instance, own_seed: int, data: st.DataObject) -> None:
+    """It is given its arguments alone: asked the same beside two different tasks, in any state, it says the same."""
+    shown = Presentation(distractors=draw(one, 5, own_seed))
+    sessions = [Session(instance, render(instance, shown)) for instance in (one, other)]
+    play(sessions[1], family(other.family).reference(other)[:-1])
+    for name in shown.distractors:
+        arguments = data.draw(calls(POOL[name].spec))
+        first, second = (session.call(name, arguments) for session in sessions)
+        assert first == second
+        assert first.content == POOL[name].answer(arguments)
+
+
+@pytest.mark.parametrize("name", sorted(POOL))
+def test_a_distractor_s_answer_repeats_no_truth_that_it_was_not_given(name: str) -> None:
+    """Whole answers, rows, lines and paths: what a task asks for never stands in what an irrelevant tool says."""
+    properties = POOL[name].spec.parameters["properties"].items()
+    examples = [{argument: example(argument, schema, turn) for argument, schema in properties} for turn in range(6)]
+    answers = [POOL[name].answer(each) for each in examples]
+    assert all(answers)
+    for family_name in sorted(FAMILIES):
+        for seed in range(40):
+            for truth in whole_truths(truth_holder(family_name, seed)):
+                assert not any(truth in answer for answer in answers), truth
+
+
+@cache
+def truth_holder(family_name: str, seed: int) -> Instance:
+    return drawn_instance(family_name, seed)
+
+
+def whole_truths(instance: Instance) -> list[str]:
+    """What would give the task away: rows of the right table, lines and paths of changed files, answers in words."""
+    truth: Any = instance.truth
+    if instance.family == "tabular":
+        return [row for row in truth["csv"].splitlines()[1:] if "," in row]
+    if instance.family == "filesys":
+        before: Any = instance.world["files"]
+        changed = {path: text for path, text in truth["files"].items() if before.get(path) != text}
+        lines = {line for text in changed.values() for line in text.splitlines() if len(line) > 4}
+        return sorted({*changed, *lines})
+    answer = truth["answer"] if isinstance(truth["answer"], list) else [truth["answer"]]
+    return ["; ".join(answer)] if len(answer) > 1 else [text for text in answer if " " in text]
+
+
+def example(argument: str, schema: dict[str, Any], turn: int) -> JsonValue:
+    """A sensible value for an argument."""
+    if schema["type"] in ("integer", "number"):
+        return int(min(schema["maximum"], max(schema["minimum"], (2, 12, 40, 365, 1000, 2024)[turn])))
+    known: dict[str, tuple[str, ...]] = {
+        "date": ("2024-02-29", "2023-06-01", "2025-12-24", "2024-07-15", "2022-03-03", "2024-11-11"),
+        "time": ("09:30", "23:15", "00:00", "12:00", "18:45", "06:10"),
+        "city": ("Oslo", "Lisbon", "Tokyo", "Cairo", "Nowhere", "Dublin"),
+        "unit": ("km", "mi", "lb", "kg", "C", "F"),
+        "currency": ("EUR", "USD", "JPY", "NOK", "XXX", "GBP"),
+    }
+    for kind, values in known.items():
+        if argument.endswith(kind):
+            return values[turn]
+    found = re.findall(r"such as ([A-Za-z0-9# ]+)\.", schema["description"])
+    return (found[0] if found else "Norwegian wood")[: schema["maxLength"]]
+
+
+@pytest.mark.parametrize("name", sorted(POOL))
+def test_a_bad_call_of_a_distractor_is_told_of_as_a_real_tool_s_is(name: str) -> None:
+    instance = instance_for("query", 1)
+    session = Session(instance, render(instance, Presentation(distractors=(name,))))
+    first, *others = POOL[name].spec.parameters["properties"]
+    wrong = {first: [1], **{other: {} for other in others}}
+    results = [session.call(name, each) for each in ({}, wrong, {"surprise": 1})]
+    real = [session.call("run_query", each) for each in ({}, {"query": [1]}, {"surprise": 1})]
+    for told in (results, real):
+        assert all(result.is_error and not result.ends_episode for result in told)
+        missing, mistyped, unknown = (result.content for result in told)
+        assert re.match(r"error in argument '\w+': missing; expected an? \w+", missing)
+        assert re.match(r"error in argument '\w+': expected an? \w+; ", mistyped)
+        assert unknown.startswith("error: unknown argument 'surprise'; this tool's arguments: ")
+    assert session.calls == []

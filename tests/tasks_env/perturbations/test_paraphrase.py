@@ -8,23 +8,21 @@ from tasks_env.errors import UnknownName
 from tasks_env.families import FAMILIES
 from tasks_env.perturbations.paraphrase import LEVELS, Paraphrase
 from tasks_env.session import render
-from tasks_env.types import Presentation
+from tasks_env.types import Instance, Presentation
 from tests.tasks_env.perturbations.preservation import (
     assert_preserved,
     assert_shown_as_baseline,
-    family_names,
     instance_for,
+    instances,
     presented,
     search,
     seeds,
-    sizes,
 )
 
 
 @search
-@given(family_names, sizes, seeds, seeds, st.sampled_from(LEVELS))
-def test_another_wording_preserves_the_task(name: str, size: str, seed: int, own_seed: int, level: str) -> None:
-    instance = instance_for(name, seed, Paraphrase().sample(level), size)
+@given(instances(), seeds, st.sampled_from(LEVELS))
+def test_another_wording_preserves_the_task(instance: Instance, own_seed: int, level: str) -> None:
     variant = assert_preserved(instance, "paraphrase", level, own_seed)
     assert variant.presentation == Presentation(phrasing=level)
     assert variant.prompt != render(instance).prompt

@@ -11,20 +11,17 @@ from tasks_env.types import Presentation
 from tests.tasks_env.perturbations.preservation import (
     assert_preserved,
     assert_shown_as_baseline,
-    family_names,
     instance_for,
+    instances,
     search,
     seeds,
-    sizes,
 )
 
 
 @search
-@given(family_names, sizes, seeds, seeds, st.sampled_from(["s1", "s2", "s17"]))
-def test_a_redrawn_instance_is_a_task_like_any_other(
-    name: str, size: str, seed: int, own_seed: int, level: str
-) -> None:
-    instance = instance_for(name, seed, Resample().sample(level), size)
+@given(st.sampled_from(["s1", "s2", "s17"]), seeds, st.data())
+def test_a_redrawn_instance_is_a_task_like_any_other(level: str, own_seed: int, data: st.DataObject) -> None:
+    instance = data.draw(instances(Resample().sample(level)))
     variant = assert_preserved(instance, "resample", level, own_seed)
     assert variant.presentation == Presentation()
     assert_shown_as_baseline(instance, variant)

@@ -5,21 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks_env.perturbations.temperature import Temperature
+from tasks_env.types import Instance
 from tests.tasks_env.perturbations.preservation import (
     assert_preserved,
     assert_shown_as_baseline,
-    family_names,
     instance_for,
+    instances,
     search,
     seeds,
-    sizes,
 )
 
 
 @search
-@given(family_names, sizes, seeds, seeds, st.decimals(0, 2, places=2).map(lambda level: f"{level:f}"))
-def test_another_temperature_preserves_the_task(name: str, size: str, seed: int, own_seed: int, level: str) -> None:
-    instance = instance_for(name, seed, Temperature().sample(level), size)
+@given(instances(), seeds, st.decimals(0, 2, places=2).map(lambda level: f"{level:f}"))
+def test_another_temperature_preserves_the_task(instance: Instance, own_seed: int, level: str) -> None:
     variant = assert_preserved(instance, "temperature", level, own_seed)
     assert variant.presentation.temperature == float(level)
     assert_shown_as_baseline(instance, variant)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from string import Template
 from typing import Any, get_args
 
 import pytest
 
 from tasks_env import UnknownName, family
+from tasks_env.families.tabular.evaluate import working_columns
 from tasks_env.families.tabular.operations import VALUE_COUNTS
 from tasks_env.families.tabular.readings import careless_readings, decisive_readings
 from tasks_env.families.tabular.spec import Comparison, Direction, Function, JoinKind, Operator, Spec
 from tasks_env.families.tabular.table import Kind
 from tasks_env.families.tabular.voices import VOICES, Voice
-from tasks_env.families.tabular.wording import instruction
+from tasks_env.families.tabular.wording import _condition, instruction
+from tests.tasks_env.perturbations.recovery import pattern
 
 from .handmade import handmade
 from .levels import LEVELS, instance
@@ -192,3 +194,66 @@ def test_an_easy_instruction_is_short() -> None:
 def test_an_unknown_phrasing_names_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="known: base, p1, p2, p3, p4, p5"):
         family("tabular").prompt(handmade(), "p6")
+
+
+COLUMN = r"[a-z][a-z0-9_]*"
+SLOTS = {
+    **dict.fromkeys(("column", "left", "right", "of", "table", "source"), COLUMN),
+    **dict.fromkeys(("value", "low", "high"), r'"[^"]*"|\d{4}-\d\d-\d\d|-?\d+(?:\.\d+)?'),
+    "values": r'(?:"[^"]*"|-?\d+(?:\.\d+)?)(?:, (?:"[^"]*"|-?\d+(?:\.\d+)?))*',
+    "decimals": r"\d decimals?",
+}
+
+
+def read(templates: Mapping[str, str], text: str) -> list[tuple[str, dict[str, str]]]:
+    """Every template that could have made the text, with what stands in its slots."""
+    braced = {name: template.replace("{", "{{").replace("}", "}}") for name, template in templates.items()}
+    slotted = {name: re.sub(r"\$(\w+)", r"{\1}", template) for name, template in braced.items()}
+    matches = [(name, pattern(template, SLOTS).fullmatch(text)) for name, template in slotted.items()]
+    return [(name, match.groupdict()) for name, match in matches if match]
+
+
+@pytest.mark.parametrize("voice", VOICES.values(), ids=VOICES)
+def test_conditions_can_be_read_back_in_one_way(voice: Voice) -> None:
+    seen: set[str] = set()
+    for spec in SPECS:
+        columns = {column.name: column for column in working_columns(spec)}
+        equal = [each for each in spec.filters if each.condition == "equals"]
+        # Too rare in generated tasks to be sure of meeting one.
+        unequal = [each.model_copy(update={"condition": "not_equals"}) for each in equal]
+        for condition in (*spec.filters, *unequal):
+            column = columns[condition.column]
+            templates = {**voice.conditions, **(voice.date_conditions if column.kind == "date" else {})}
+            [(name, found)] = read(templates, _condition(condition, voice, column))
+            assert name == condition.condition
+            assert found.pop("column") == condition.column
+            values = [value.strip('"') for each in found.values() for value in each.split(", ")]
+            assert tuple(values) == condition.values
+            seen.add(name)
+    assert seen == set(get_args(Comparison))
+
+
+@pytest.mark.parametrize("voice", VOICES.values(), ids=VOICES)
+def test_formulas_measures_joins_and_sort_keys_can_be_read_back_in_one_way(voice: Voice) -> None:
+    filled = {"column": "unit_price", "left": "hours", "right": "seats", "of": "tips"}
+    filled |= {"table": "sites", "source": "shifts", "decimals": "2 decimals"}
+    by_name: tuple[Mapping[Any, str], ...] = (voice.operators, voice.measures, voice.joins)
+    for templates in by_name:
+        for name, template in templates.items():
+            [(only, found)] = read(templates, Template(template).substitute(filled))
+            assert only == name
+            assert found == {slot: filled[slot] for slot in found}
+    for kind in get_args(Kind):
+        orders = {order: voice.sort_keys[kind, order] for order in get_args(Direction)}
+        for order, template in orders.items():
+            assert read(orders, Template(template).substitute(filled)) == [(order, {"column": "unit_price"})]
+
+
+@pytest.mark.parametrize("voice", VOICES.values(), ids=VOICES)
+def test_one_empty_cell_of_several_columns_is_enough(voice: Voice) -> None:
+    """Joined by commas, the columns read as if all of their cells had to be empty."""
+    columns = [{"name": name, "kind": "number", "optional": True} for name in ("tip", "fee")]
+    filters = [{"column": name, "condition": "at_most", "values": ("5",)} for name in ("tip", "fee")]
+    tables = [{"name": "deliveries", "columns": columns}]
+    spec = Spec.model_validate({"tables": tables, "filters": filters, "columns": ("tip",)})
+    assert Template(voice.empty_filtered).substitute(columns="tip or fee") in instruction(spec, voice)

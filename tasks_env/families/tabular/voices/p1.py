@@ -32,7 +32,7 @@ P1 = Voice(
         "between": "$low <= $column <= $high",
         "in": "$column in {$values}",
         "not_in": "$column not in {$values}",
-        "starts_with": "$column begins $value",
+        "starts_with": "$column begins with $value",
         "contains": "$column has substring $value",
         "is_empty": "$column empty",
         "is_not_empty": "$column not empty",
@@ -48,7 +48,7 @@ P1 = Voice(
         "min": "$column = min($of)",
         "max": "$column = max($of)",
     },
-    empty_measured="(ignore empty $columns)",
+    empty_measured="(ignore empty cells of $columns)",
     sort="order: $keys",
     tie_break=", then ",
     sort_keys={

@@ -9,9 +9,9 @@ P2 = Voice(
     table_list=("the table called $tables", "the tables called $tables"),
     opening="Could you work out a new table from $tables?",
     joins={
-        "inner": "Would you first match $source with $table by their common $column, leaving out those "
+        "inner": "Would you match $source with $table by their common $column, leaving out those "
         "rows of $source that match nothing?",
-        "left": "Would you first match $source with $table by their common $column, and keep even those "
+        "left": "Would you match $source with $table by their common $column, and keep even those "
         "rows of $source that match nothing, leaving what would come from $table empty?",
     },
     derive="Can you also give each row a value $column, namely $formula, to $decimals, with halves "
@@ -46,7 +46,7 @@ P2 = Voice(
         "less_than": "$column comes before $value (not on that day)",
     },
     empty_filtered="(If $columns has no value, the row does not satisfy it.)",
-    aggregate="What do you get for every combination of $by that occurs among those rows: $measures?",
+    aggregate="What do you get for every value (or combination of values) of $by that comes up: $measures?",
     measure_joint=", and ",
     measures={
         "count": "how many rows there are (call it $column)",
@@ -55,7 +55,7 @@ P2 = Voice(
         "min": "what the lowest $of is (call it $column)",
         "max": "what the highest $of is (call it $column)",
     },
-    empty_measured="(Where $columns has no value, please pass over it.)",
+    empty_measured="(Please pass over missing values of $columns.)",
     sort="In what order? By $keys.",
     tie_break=", and among equals by ",
     sort_keys={

@@ -79,6 +79,6 @@ P3 = Voice(
     limit="Of the rows so arranged, no more than the first $count are to be retained.",
     columns="The report shall consist of the following columns and no others, in the sequence stated: $columns.",
     repeated="Should several of its rows be identical, all of them are to be retained.",
-    closing="As soon as the table is ready, kindly submit it by means of the tool {tool:submit}, stating "
+    closing="As soon as the table is ready, kindly hand it in by means of the tool {tool:submit}, stating "
     "the name of the table in the argument {arg:table}.",
 )
