@@ -94,6 +94,19 @@ def _parser() -> argparse.ArgumentParser:
     _add_grid_options(sub)
     sub.set_defaults(command=_view)
     sub = commands.add_parser(
+        "verify",
+        help="prove that the verifiers judge rightly, for every family, difficulty, axis and level of the grid",
+        description="References pass, idle agents, untouched inputs and near misses fail, restatements pass, and an "
+        "independent judge agrees: a table of every operator, then VERIFY OK, or what is missing and exit code 1. "
+        "Runs no model, writes nothing.",
+    )
+    _add_study_options(sub)
+    sub.add_argument("--family", help="only this family of the grid")
+    sub.add_argument("--difficulty", help="only this difficulty")
+    sub.add_argument("--axis", help="only this axis; `none` is the baseline")
+    sub.add_argument("--instances", type=_count, help="variants per difficulty and level")
+    sub.set_defaults(command=_verify)
+    sub = commands.add_parser(
         "local",
         help="a real language model on this machine: start its server, run the local profile, stop it",
         description="Starts a small language model (optional extra `local`) behind a server on a free loopback port, "
@@ -127,6 +140,12 @@ def _add_grid_options(parser: argparse.ArgumentParser) -> None:
 def _seed(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"a seed is a whole number from 0 to 2^63 - 1, got {text!r}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to 999999, got {text!r}")
     return int(text)
 
 
@@ -228,6 +247,18 @@ def _view(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _verify(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from flows.manifest import load_manifest
+    from flows.verify import INSTANCES, Selection, trials_of, verify
+
+    manifest = load_manifest(Path(arguments.manifest), arguments.profile or FULL, arguments.seed)
+    selection = Selection(arguments.family, arguments.difficulty, arguments.axis)
+    trials = trials_of(manifest, selection, arguments.instances or INSTANCES)
+    return 0 if verify(manifest, trials) else 1
+
+
 def _local(arguments: argparse.Namespace) -> int:
     from flows.context import Options, Study
     from flows.local_study import PROFILE, comparison_lines, local_endpoints
@@ -239,3 +270,7 @@ def _local(arguments: argparse.Namespace) -> int:
         _run_study(options, until="analyze")
     print("\n".join(comparison_lines(study)))
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

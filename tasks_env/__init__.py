@@ -11,8 +11,16 @@ It runs no model and opens no connection.
 
 from __future__ import annotations
 
-from tasks_env.errors import GenerationError, ParameterError, TaskEnvError, ToolError, UnknownName
-from tasks_env.families import FAMILIES, Family, family
+from tasks_env.errors import (
+    ContractError,
+    GenerationError,
+    ParameterError,
+    RegistrationError,
+    TaskEnvError,
+    ToolError,
+    UnknownName,
+)
+from tasks_env.families import FAMILIES, Family, Proposal, Reply, SecondOpinion, family, registered
 from tasks_env.generation import generate_instance, instance_seeds, validated_params
 from tasks_env.perturbations import PERTURBATIONS, Perturbation, perturbation
 from tasks_env.session import Session, play, render, verify
@@ -37,6 +45,7 @@ __all__ = [
     "PERTURBATIONS",
     "Condition",
     "Content",
+    "ContractError",
     "Family",
     "FinalState",
     "GenerationError",
@@ -46,6 +55,10 @@ __all__ = [
     "ParameterError",
     "Perturbation",
     "Presentation",
+    "Proposal",
+    "RegistrationError",
+    "Reply",
+    "SecondOpinion",
     "Session",
     "TaskEnvError",
     "ToolCall",
@@ -61,6 +74,7 @@ __all__ = [
     "instance_seeds",
     "perturbation",
     "play",
+    "registered",
     "render",
     "validated_params",
     "verify",

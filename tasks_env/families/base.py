@@ -71,9 +71,9 @@ class Family(ABC, Generic[ParamsT]):
     closing_tool: ClassVar[str]
     """The tool whose successful call ends the episode."""
     phrasings: ClassVar[tuple[str, ...]] = ("base", "p1", "p2", "p3", "p4", "p5")
-    restatement_operators: ClassVar[tuple[str, ...]]
+    restatement_operators: ClassVar[tuple[str, ...]] = ()
     """The ways to write a right answer differently that `restatements` knows."""
-    near_miss_operators: ClassVar[tuple[str, ...]]
+    near_miss_operators: ClassVar[tuple[str, ...]] = ()
     """The ways to be wrong by a little that `near_misses` knows."""
 
     @abstractmethod
