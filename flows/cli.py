@@ -70,10 +70,13 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(stage, help=text, description=f"Stage {stage!r}: {text}.")
         _add_study_options(sub)
         _add_grid_options(sub)
-        sub.set_defaults(command=_stage, stage=stage)
+        if stage == "score":
+            _add_strict(sub)
+        sub.set_defaults(command=_stage, stage=stage, strict=False)
     sub = commands.add_parser("study", help="all five stages in order", description="All five stages in order.")
     _add_study_options(sub)
     _add_grid_options(sub)
+    _add_strict(sub)
     sub.set_defaults(command=_study)
     sub = commands.add_parser(
         "plan",
@@ -93,6 +96,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_study_options(sub)
     _add_grid_options(sub)
     sub.set_defaults(command=_view)
+    sub = commands.add_parser(
+        "replay",
+        help="carry out transcripts again: results, final states and verdicts must come out as recorded",
+        description="Carries out the tool calls of finished episodes on fresh instances. A difference names the first "
+        "diverging call, and is exit code 1. Asks no model, spends nothing, writes nothing.",
+    )
+    sub.add_argument("episodes", nargs="*", metavar="EPISODE_ID", help="or the beginning of one; none: all finished")
+    _add_study_options(sub)
+    _add_grid_options(sub)
+    sub.set_defaults(command=_replay)
     sub = commands.add_parser(
         "verify",
         help="prove that the verifiers judge rightly, for every family, difficulty, axis and level of the grid",
@@ -127,7 +140,7 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
         dest="profile",
         action="store_const",
         const=SMOKE,
-        help="offline with the scripted agents, in a tree of its own; stages before this one are run too",
+        help="offline with the scripted agents, in a tree of its own; a stage runs those before it too",
     )
     parser.add_argument("--seed", type=_seed, help="master seed in place of the manifest's")
 
@@ -135,6 +148,14 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
 def _add_grid_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", help="only this model of the grid")
     parser.add_argument("--cell", help="only this cell of the grid: <family>-<difficulty>-<axis>-<level>")
+
+
+def _add_strict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="score by replay alone: an episode whose recorded calls do not replay becomes an infra_error",
+    )
 
 
 def _seed(text: str) -> int:
@@ -163,33 +184,33 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 def _stage(arguments: argparse.Namespace) -> int:
     if arguments.profile == SMOKE:
-        return _run_study(_options(arguments), until=arguments.stage)
-    return _run_stage(_options(arguments), arguments.stage)
+        return _run_study(_options(arguments), until=arguments.stage, strict=arguments.strict)
+    return _run_stage(_options(arguments), arguments.stage, arguments.strict)
 
 
 def _study(arguments: argparse.Namespace) -> int:
-    return _run_study(_options(arguments), until="analyze")
+    return _run_study(_options(arguments), until="analyze", strict=arguments.strict)
 
 
-def _run_stage(options: Options, stage: str) -> int:
+def _run_stage(options: Options, stage: str, strict: bool) -> int:
     from flows.orchestration import run_to_end, serving
 
     with serving(_checked_root(options, with_models=stage == "run")) as server:
         from flows.study import timed
 
         server.wait()
-        run_to_end(timed(stage, options))
+        run_to_end(timed(stage, options, strict))
     return 0
 
 
-def _run_study(options: Options, until: str) -> int:
+def _run_study(options: Options, until: str, strict: bool = False) -> int:
     started = time.monotonic()
-    seconds = _study_until(options, until)
+    seconds = _study_until(options, until, strict)
     _print_timings(options, seconds, time.monotonic() - started)
     return 0
 
 
-def _study_until(options: Options, until: str) -> dict[str, float]:
+def _study_until(options: Options, until: str, strict: bool = False) -> dict[str, float]:
     from flows.orchestration import run_to_end, serving
 
     with serving(_checked_root(options, with_models=until not in ("generate", "perturb"))) as server:
@@ -197,7 +218,7 @@ def _study_until(options: Options, until: str) -> dict[str, float]:
 
         server.wait()
         try:
-            return run_to_end(study(options, until))
+            return run_to_end(study(options, until, strict))
         except StageFailed as failure:
             if options.profile == SMOKE:
                 print(f"SMOKE FAILED in stage {failure.stage!r}", file=sys.stderr)
@@ -245,6 +266,14 @@ def _view(arguments: argparse.Namespace) -> int:
     seconds["view"] = time.monotonic() - before
     _print_timings(options, seconds, time.monotonic() - started)
     return 0
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    from flows.console import Console
+    from flows.context import Study
+    from flows.replay import replay
+
+    return 0 if replay(Study(_options(arguments)), arguments.episodes, Console()) else 1
 
 
 def _verify(arguments: argparse.Namespace) -> int:
