@@ -11,6 +11,7 @@ It runs no model and opens no connection.
 
 from __future__ import annotations
 
+from tasks_env.contract import check_family, check_perturbation
 from tasks_env.errors import (
     ContractError,
     GenerationError,
@@ -69,6 +70,8 @@ __all__ = [
     "Variant",
     "Verdict",
     "VerifierInput",
+    "check_family",
+    "check_perturbation",
     "family",
     "generate_instance",
     "instance_seeds",

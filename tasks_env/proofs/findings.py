@@ -87,7 +87,7 @@ class _Bench:
         try:
             yield from findings
         except Exception as error:  # noqa: BLE001 - whatever breaks in a family is a finding about it
-            yield Finding(kind, RAISED, self._variant, "broken", f"{type(error).__name__}: {error}"[:NOTE_CHARS])
+            yield Finding(kind, RAISED, self._variant, "broken", _told(error))
 
     def reference(self) -> Iterator[Finding]:
         """The reference; what it reaches is the right answer from then on."""
@@ -165,7 +165,7 @@ class _Bench:
         try:
             verdict = verify(self._instance, calls, state)
         except Exception as error:  # noqa: BLE001 - a verifier that breaks is what is looked for
-            return None, f"raised {type(error).__name__}: {error}"[:NOTE_CHARS]
+            return None, f"raised {_told(error)}"
         problem = inconsistency(verdict)
         failed = "; ".join(f"{each.name} {each.detail}".strip() for each in verdict.conditions if not each.holds)
         said = "passed" if verdict.passed else f"failed ({failed[:NOTE_CHARS]})"
@@ -177,7 +177,7 @@ class _Bench:
                 self._opinion = self._family.second_opinion(self._instance)
             right = self._opinion(state)
         except Exception as error:  # noqa: BLE001 - as above
-            return None, f"raised {type(error).__name__}: {error}"[:NOTE_CHARS]
+            return None, f"raised {_told(error)}"
         return right, "right" if right else "wrong"
 
 
@@ -201,6 +201,10 @@ def outcome_of(kind: Kind, *, passed: bool, second: bool) -> Outcome:
     if passed == (kind in MUST_PASS):
         return "held"
     return "equivalent" if kind == "near_miss" else "broken"
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:NOTE_CHARS]
 
 
 def _unsubmitted(session: Session) -> str:

@@ -96,7 +96,7 @@ class Book:
         return {"balances": dict(self._balances)}
 
     def _list(self, _arguments: JsonObject) -> Reply:
-        lines = [f"{name}: {written(cents)}" for name, cents in self._opening.items()]
+        lines = [f"{name}: {written(cents)}" for name, cents in sorted(self._opening.items())]
         return Reply(text="\n".join(["opening balances", *lines]), note="Entries: {tool:read_journal}.")
 
     def _read(self, arguments: JsonObject) -> Reply:
@@ -110,6 +110,8 @@ class Book:
         return Reply(text="\n".join([f"page {page} of {pages}", *lines]))
 
     def _write(self, arguments: JsonObject) -> Reply:
+        if self.submitted:
+            raise ToolError("the books are closed")
         account = str(arguments["account_name"])
         if account not in self._opening:
             raise ToolError("there is no such account; see {tool:list_accounts}", argument="account_name")
@@ -321,7 +323,7 @@ class Ledger(Family[LedgerParams]):
         yield _proposal("sign changed", {**found, name: written(-balances[name])})
         yield _proposal("balances swapped", dict(zip(names, reversed([found[each] for each in names]), strict=True)))
         yield _proposal("account missing", {each: text for each, text in found.items() if each != name})
-        others = [each for each in world["opening"] if each not in names] or ["nobody"]
+        others = [each for each in sorted(world["opening"]) if each not in names] or ["nobody"]
         yield _proposal("account too many", {**found, rng.choice(others): "0.00"})
         booked = [
             number

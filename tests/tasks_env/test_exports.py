@@ -7,8 +7,8 @@ import tasks_env
 EXPORTED = """
     FAMILIES PERTURBATIONS Condition Content ContractError Family FinalState GenerationError Instance JsonObject Naming
     ParameterError Perturbation Presentation Proposal RegistrationError Reply SecondOpinion Session TaskEnvError
-    ToolCall ToolError ToolResult ToolSpec UnknownName Variant Verdict VerifierInput family generate_instance
-    instance_seeds perturbation play registered render validated_params verify
+    ToolCall ToolError ToolResult ToolSpec UnknownName Variant Verdict VerifierInput check_family check_perturbation
+    family generate_instance instance_seeds perturbation play registered render validated_params verify
 """
 
 
