@@ -34,6 +34,7 @@ PLAYED: dict[Kind, str] = {
 RAISED = "(raised)"
 """Operator of a finding that says that a method of the family broke before it proposed anything."""
 NOTE_CHARS = 240
+_NOTHING = "the plan hands nothing in"
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class _Bench:
     def untouched(self) -> Iterator[Finding]:
         """Agents that hand in what was there."""
         for plan in self._family.untouched(self._instance):
-            yield self._wrong_plan("untouched", plan)
+            ends = bool(plan) and plan[-1].name == self._family.closing_tool  # which may refuse what is handed in
+            yield self._wrong_plan("untouched", plan, "" if ends else _NOTHING)
 
     def mistake(self, rng: random.Random) -> Iterator[Finding]:
         """The reference with one wrong step."""
@@ -138,9 +140,10 @@ class _Bench:
         results = play(session, plan)
         return session, [result.content for result in results if result.is_error]
 
-    def _wrong_plan(self, kind: Kind, plan: tuple[ToolCall, ...]) -> Finding:
+    def _wrong_plan(self, kind: Kind, plan: tuple[ToolCall, ...], flaw: str | None = None) -> Finding:
         session, _ = self._played(plan)
-        return self._judged(kind, PLAYED[kind], session.final_state(), tuple(session.calls), _unsubmitted(session))
+        flaw = _unsubmitted(session) if flaw is None else flaw
+        return self._judged(kind, PLAYED[kind], session.final_state(), tuple(session.calls), flaw)
 
     def _judged(
         self, kind: Kind, operator: str, state: FinalState, calls: tuple[ToolCall, ...], flaw: str = ""
@@ -208,8 +211,8 @@ def _told(error: Exception) -> str:
 
 
 def _unsubmitted(session: Session) -> str:
-    return "" if session.submitted else "the plan hands nothing in"
+    return "" if session.submitted else _NOTHING
 
 
 def _bytes(state: FinalState | None) -> str:
-    return "" if state is None else canonical_json(state.model_dump(mode="json"))
+    return "" if state is None else state.model_dump_json()

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tasks_env import FinalState, Instance, Presentation, ToolCall, Verdict, VerifierInput, generate_instance
-from tasks_env.errors import GenerationError, ParameterError, UnknownName
-from tasks_env.families import Proposal, SecondOpinion, registered
+from tasks_env.errors import GenerationError, ParameterError, ToolError, UnknownName
+from tasks_env.families import Proposal, Reply, SecondOpinion, registered
 from tasks_env.proofs import KINDS, PLAYED, Finding, Proof, Trial, inconsistency, outcome_of, prove, run_trial
-from tasks_env.types import Condition
-from tests.tasks_env.stranger import Ledger, closing, read
+from tasks_env.types import Condition, JsonObject
+from tests.tasks_env.stranger import Book, Ledger, closing, read
 
 PARAMS = {"accounts": 3, "entries": 12}
 
@@ -317,6 +317,25 @@ class TestPlansThatProveNothing:
         assert kind in {found for found, _ in broken_operators(proof)}
         assert "the plan hands nothing in; verifier: failed" in proof.broken()[0]
 
+    def test_untouched_plan_may_be_refused_by_the_closing_tool(self) -> None:
+        class Careful(Book):
+            def _close(self, arguments: JsonObject) -> Reply:
+                if not self._balances:
+                    raise ToolError("nothing was written")
+                return super()._close(arguments)
+
+        class Empty(Ledger):
+            def open(self, instance: Instance) -> Book:
+                return Careful(instance.world)
+
+            def untouched(self, instance: Instance) -> Iterator[tuple[ToolCall, ...]]:
+                yield (ToolCall(name="close_books", arguments={}),)
+                yield from super().untouched(instance)
+
+        proof = proof_of(Empty())
+        assert proof.problems() == []
+        assert proof.tallies["ledger", "untouched", "hand in the input"].held == 12
+
     def test_mistake_that_passes_is_broken(self) -> None:
         class Flawless(Ledger):
             def mistake(self, instance: Instance, rng: random.Random) -> tuple[ToolCall, ...]:  # noqa: ARG002
@@ -367,6 +386,20 @@ class TestEquivalents:
         assert (
             "ledger, near_miss 'nothing': no evidence, each of 6 is equivalent to the right answer" in proof.missing()
         )
+
+    def test_restatement_that_only_orders_keys_otherwise_is_none(self) -> None:
+        class Reordering(Ledger):
+            restatement_operators = (*Ledger.restatement_operators, "other order")
+
+            def restatements(self, instance: Instance, right: FinalState) -> Iterator[Proposal]:
+                yield from super().restatements(instance, right)
+                balances: Any = right.data["balances"]
+                state = right.model_copy(update={"data": {"balances": dict(reversed(balances.items()))}})
+                yield Proposal(operator="other order", state=state)
+
+        proof = proof_of(Reordering())
+        assert proof.problems() == []
+        assert proof.tallies["ledger", "restatement", "other order"].held == 6
 
     def test_restatement_in_the_very_bytes_is_one(self) -> None:
         class Repeating(Ledger):
