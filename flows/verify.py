@@ -153,7 +153,7 @@ def print_table(proof: Proof, out: TextIO | None = None) -> None:
                 style="red" if tally.broken or tally.rate is None else None,
             )
     RichConsole(file=stream, width=None if stream.isatty() else PIPED_COLUMNS).print(table)
-    print("held: a reference or a restatement passed, anything else failed, and the second opinion agreed", file=stream)
+    print("held: what must pass passed, all else failed, and the second opinion agreed", file=stream)
 
 
 def _percent(rate: float | None) -> str:
