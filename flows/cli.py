@@ -70,10 +70,13 @@ def _parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(stage, help=text, description=f"Stage {stage!r}: {text}.")
         _add_study_options(sub)
         _add_grid_options(sub)
-        sub.set_defaults(command=_stage, stage=stage)
+        if stage == "score":
+            _add_strict(sub)
+        sub.set_defaults(command=_stage, stage=stage, strict=False)
     sub = commands.add_parser("study", help="all five stages in order", description="All five stages in order.")
     _add_study_options(sub)
     _add_grid_options(sub)
+    _add_strict(sub)
     sub.set_defaults(command=_study)
     sub = commands.add_parser(
         "plan",
@@ -93,6 +96,29 @@ def _parser() -> argparse.ArgumentParser:
     _add_study_options(sub)
     _add_grid_options(sub)
     sub.set_defaults(command=_view)
+    sub = commands.add_parser(
+        "replay",
+        help="carry out transcripts again: results, final states and verdicts must come out as recorded",
+        description="Carries out the tool calls of finished episodes on fresh instances. A difference names the first "
+        "diverging call, and is exit code 1. Asks no model, spends nothing, writes nothing.",
+    )
+    sub.add_argument("episodes", nargs="*", metavar="EPISODE_ID", help="or the beginning of one; none: all finished")
+    _add_study_options(sub)
+    _add_grid_options(sub)
+    sub.set_defaults(command=_replay)
+    sub = commands.add_parser(
+        "verify",
+        help="prove that the verifiers judge rightly, for every family, difficulty, axis and level of the grid",
+        description="References pass, idle agents, untouched inputs and near misses fail, restatements pass, and an "
+        "independent judge agrees: a table of every operator, then VERIFY OK, or what is missing and exit code 1. "
+        "Runs no model, writes nothing.",
+    )
+    _add_study_options(sub)
+    sub.add_argument("--family", help="only this family of the grid")
+    sub.add_argument("--difficulty", help="only this difficulty")
+    sub.add_argument("--axis", help="only this axis; `none` is the baseline")
+    sub.add_argument("--instances", type=_count, help="variants per difficulty and level")
+    sub.set_defaults(command=_verify)
     sub = commands.add_parser(
         "local",
         help="a real language model on this machine: start its server, run the local profile, stop it",
@@ -114,7 +140,7 @@ def _add_study_options(parser: argparse.ArgumentParser) -> None:
         dest="profile",
         action="store_const",
         const=SMOKE,
-        help="offline with the scripted agents, in a tree of its own; stages before this one are run too",
+        help="offline with the scripted agents, in a tree of its own; a stage runs those before it too",
     )
     parser.add_argument("--seed", type=_seed, help="master seed in place of the manifest's")
 
@@ -124,9 +150,23 @@ def _add_grid_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cell", help="only this cell of the grid: <family>-<difficulty>-<axis>-<level>")
 
 
+def _add_strict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="score by replay alone: an episode whose recorded calls do not replay becomes an infra_error",
+    )
+
+
 def _seed(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"a seed is a whole number from 0 to 2^63 - 1, got {text!r}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to 999999, got {text!r}")
     return int(text)
 
 
@@ -144,33 +184,33 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 def _stage(arguments: argparse.Namespace) -> int:
     if arguments.profile == SMOKE:
-        return _run_study(_options(arguments), until=arguments.stage)
-    return _run_stage(_options(arguments), arguments.stage)
+        return _run_study(_options(arguments), until=arguments.stage, strict=arguments.strict)
+    return _run_stage(_options(arguments), arguments.stage, arguments.strict)
 
 
 def _study(arguments: argparse.Namespace) -> int:
-    return _run_study(_options(arguments), until="analyze")
+    return _run_study(_options(arguments), until="analyze", strict=arguments.strict)
 
 
-def _run_stage(options: Options, stage: str) -> int:
+def _run_stage(options: Options, stage: str, strict: bool) -> int:
     from flows.orchestration import run_to_end, serving
 
     with serving(_checked_root(options, with_models=stage == "run")) as server:
         from flows.study import timed
 
         server.wait()
-        run_to_end(timed(stage, options))
+        run_to_end(timed(stage, options, strict))
     return 0
 
 
-def _run_study(options: Options, until: str) -> int:
+def _run_study(options: Options, until: str, strict: bool = False) -> int:
     started = time.monotonic()
-    seconds = _study_until(options, until)
+    seconds = _study_until(options, until, strict)
     _print_timings(options, seconds, time.monotonic() - started)
     return 0
 
 
-def _study_until(options: Options, until: str) -> dict[str, float]:
+def _study_until(options: Options, until: str, strict: bool = False) -> dict[str, float]:
     from flows.orchestration import run_to_end, serving
 
     with serving(_checked_root(options, with_models=until not in ("generate", "perturb"))) as server:
@@ -178,7 +218,7 @@ def _study_until(options: Options, until: str) -> dict[str, float]:
 
         server.wait()
         try:
-            return run_to_end(study(options, until))
+            return run_to_end(study(options, until, strict))
         except StageFailed as failure:
             if options.profile == SMOKE:
                 print(f"SMOKE FAILED in stage {failure.stage!r}", file=sys.stderr)
@@ -228,6 +268,26 @@ def _view(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _replay(arguments: argparse.Namespace) -> int:
+    from flows.console import Console
+    from flows.context import Study
+    from flows.replay import replay
+
+    return 0 if replay(Study(_options(arguments)), arguments.episodes, Console()) else 1
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from flows.manifest import load_manifest
+    from flows.verify import INSTANCES, Selection, trials_of, verify
+
+    manifest = load_manifest(Path(arguments.manifest), arguments.profile or FULL, arguments.seed)
+    selection = Selection(arguments.family, arguments.difficulty, arguments.axis)
+    trials = trials_of(manifest, selection, arguments.instances or INSTANCES)
+    return 0 if verify(manifest, trials) else 1
+
+
 def _local(arguments: argparse.Namespace) -> int:
     from flows.context import Options, Study
     from flows.local_study import PROFILE, comparison_lines, local_endpoints
@@ -239,3 +299,7 @@ def _local(arguments: argparse.Namespace) -> int:
         _run_study(options, until="analyze")
     print("\n".join(comparison_lines(study)))
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

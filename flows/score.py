@@ -10,20 +10,33 @@ from flows.context import Options, Study, open_study
 from flows.grid import Cell, Episode
 from flows.orchestration import labels
 from flows.results_file import refresh_results
-from flows.scoring import grid_episodes, latest_rows, pending_episodes, results_metadata, row_for
+from flows.scoring import (
+    REPLAY_MISMATCH,
+    grid_episodes,
+    latest_rows,
+    news,
+    pending_episodes,
+    results_metadata,
+    row_for,
+)
 
 
 @flow(name="score", flow_run_name="score")
-async def score(options: Options) -> int:
-    """Score what is new, then write results.parquet anew. Returns how many rows were added to the journal."""
+async def score(options: Options, strict: bool = False) -> int:
+    """Score what is new, then write results.parquet anew. Returns how many episodes were judged.
+
+    Args:
+        strict: Judge every finished episode again, and only by calls that replay: a transcript that does not becomes an
+            infra_error. Rows that say nothing new are not written again.
+    """
     study, console = open_study(options), Console()
     store = study.store
     with store.results_lock():
-        pending = pending_episodes(study, store.journal_rows())
+        pending = pending_episodes(study, store.journal_rows(), again=strict)
         total = sum(len(episodes) for _, episodes in pending)
         with console.progress("score", total, "episodes") as progress:
             for cell, episodes in pending:
-                await _cell_task(study, cell, episodes)()
+                await _cell_task(study, cell, episodes, strict)()
                 progress.advance(len(episodes))
         whole = open_study(options.model_copy(update={"model": None, "cell": None}))
         rows = latest_rows(store.journal_rows(), grid_episodes(whole))
@@ -32,14 +45,24 @@ async def score(options: Options) -> int:
         f"score: {total} scored, {len(rows)} rows in {store.table.name}"
         f"{'' if written else ' (up to date)'}, {sum(row['infra_error'] for row in rows)} infra_error"
     )
+    mismatches = sum(row["failure_class"] == REPLAY_MISMATCH for row in rows)
+    if mismatches:
+        console.line(
+            f"score: WARNING: {mismatches} episodes do not replay and are in no pass rate; `agent-bench replay` names "
+            "the first diverging call of each"
+        )
     return total
 
 
-def _cell_task(study: Study, cell: Cell, episodes: list[Episode]) -> Task[[], Coroutine[Any, Any, int]]:
+def _cell_task(study: Study, cell: Cell, episodes: list[Episode], strict: bool) -> Task[[], Coroutine[Any, Any, int]]:
     async def verdicts() -> int:
         instances = study.instances(cell)
-        rows = [row_for(instances[episode.instance_id], study.transcript(episode)) for episode in episodes]
-        study.store.append_rows(rows)
+        shown = {variant.variant_id: variant for variant in study.variants(cell)} if strict else {}
+        rows = [
+            row_for(instances[episode.instance_id], study.transcript(episode), shown.get(episode.variant_id))
+            for episode in episodes
+        ]
+        study.store.append_rows(news(rows, study.store.journal_rows()) if strict else rows)
         return len(rows)
 
     model = episodes[0].model

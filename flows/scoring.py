@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from flows.context import Study
+from flows.episodes.recording import replay_problem
 from flows.episodes.transcript import read_transcript
 from flows.errors import StoreError, StudyError
 from flows.files import storage
 from flows.grid import Cell, Episode, runs_of, unsupported
 from flows.results import COLUMNS, INFRA_ERROR, LATER_COLUMNS
 from flows.store import REBUILD_JOURNAL, Store
-from tasks_env import FinalState, Instance, ToolCall, Verdict, verify
+from tasks_env import FinalState, Instance, ToolCall, Variant, Verdict, verify
 
 BENCHMARK = "stability"
 VERIFIER_ERROR = "verifier_error"
 ALONE = dict.fromkeys(LATER_COLUMNS)
 """Of an episode that is a conversation of its own: its transcript says nothing of one."""
+REPLAY_MISMATCH = "replay_mismatch"
 TRANSCRIPT = "transcript"
 """Key of a journal row beside the columns: SHA-256 of the transcript that was judged."""
 
@@ -48,10 +50,14 @@ def judge(instance: Instance, events: Sequence[dict[str, Any]]) -> Verdict:
     return verify(instance, calls, FinalState.model_validate(end["final_state"]))
 
 
-def row_for(instance: Instance, path: Path) -> dict[str, Any]:
+def row_for(instance: Instance, path: Path, variant: Variant | None = None) -> dict[str, Any]:
     """The journal's row for a finished transcript: every column, and the transcript's own hash under `TRANSCRIPT`.
 
     A verifier that breaks gives an infra_error row with the failure class `verifier_error:<exception>`.
+
+    Args:
+        variant: What the episode was shown; given, its recorded calls are first carried out again, and a transcript
+            that does not replay gives an infra_error row with the failure class `replay_mismatch`.
 
     Raises:
         StoreError: the transcript cannot be read, is not whole, was edited, or lacks what a column needs.
@@ -61,6 +67,8 @@ def row_for(instance: Instance, path: Path) -> dict[str, Any]:
     head, end = events[0], events[-1]
     try:
         outcome, failure, passed, partial = end["outcome"], end["kind"], None, None
+        if outcome != INFRA_ERROR and variant is not None and replay_problem(instance, variant, events):
+            outcome, failure = INFRA_ERROR, REPLAY_MISMATCH
         if outcome != INFRA_ERROR:
             try:
                 verdict = judge(instance, events)
@@ -105,13 +113,20 @@ def _unedited(path: Path) -> str:
     return digest
 
 
-def pending_episodes(study: Study, rows: Iterable[dict[str, Any]]) -> list[tuple[Cell, list[Episode]]]:
+def pending_episodes(
+    study: Study, rows: Iterable[dict[str, Any]], again: bool = False
+) -> list[tuple[Cell, list[Episode]]]:
     """Finished episodes of the chosen cells whose transcript has no final row, by (model, cell).
 
     A row that says verifier_error is not final: such an episode is scored again, never run again. A transcript is
     known by its hash: one that was deleted and run again is another one, also where it counts as the same attempt.
+
+    Args:
+        again: Take every finished episode, whatever its rows.
     """
     scored = {row.get(TRANSCRIPT) for row in rows if not (row.get("failure_class") or "").startswith(VERIFIER_ERROR)}
+    if again:
+        scored = set()
     pending = []
     for model, cell in study.work:
         if not study.has_variants(cell):
@@ -125,6 +140,12 @@ def pending_episodes(study: Study, rows: Iterable[dict[str, Any]]) -> list[tuple
         if episodes:
             pending.append((cell, episodes))
     return pending
+
+
+def news(rows: Iterable[dict[str, Any]], journal: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that say something else than the journal's latest row for the same transcript."""
+    known = {row.get(TRANSCRIPT): row for row in journal}
+    return [row for row in rows if known.get(row[TRANSCRIPT]) != row]
 
 
 def grid_episodes(study: Study) -> list[str]:

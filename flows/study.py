@@ -23,7 +23,7 @@ from flows.perturb import perturb
 from flows.run import run
 from flows.score import score
 
-STAGES: dict[str, Callable[[Options], Awaitable[Any]]] = {
+STAGES: dict[str, Callable[..., Awaitable[Any]]] = {
     "generate": generate,
     "perturb": perturb,
     "run": run,
@@ -43,25 +43,28 @@ class StageFailed(StudyError):
 
 
 @flow(name="study", flow_run_name="study {options.profile}")
-async def study(options: Options, until: str = "analyze") -> dict[str, float]:
+async def study(options: Options, until: str = "analyze", strict: bool = False) -> dict[str, float]:
     """Every stage up to `until`; finished work is skipped. Returns seconds by stage.
+
+    Args:
+        strict: Score only what replays.
 
     Raises:
         StageFailed: names the first stage that failed.
     """
     seconds = {}
     for name in STAGES:
-        seconds[name] = await timed(name, options)
+        seconds[name] = await timed(name, options, strict)
         if name == until:
             break
     return seconds
 
 
-async def timed(name: str, options: Options) -> float:
-    """Run one stage and print how long it took. Returns seconds. Raises `StageFailed`."""
+async def timed(name: str, options: Options, strict: bool = False) -> float:
+    """Run one stage and print how long it took; `strict` is for `score`. Returns seconds. Raises `StageFailed`."""
     started = time.monotonic()
     try:
-        await STAGES[name](options)
+        await (STAGES[name](options, strict=True) if strict and name == "score" else STAGES[name](options))
     except Exception as error:
         raise StageFailed(name, error) from error
     seconds = time.monotonic() - started

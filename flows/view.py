@@ -27,31 +27,37 @@ def view_text(study: Study, wanted: str | None) -> str:
         ConfigurationError: no such episode, or several.
         StudyError: nothing has been run yet.
     """
-    finished = list(_finished(study))
+    finished = list(finished_episodes(study))
     if not finished:
         raise StudyError(f"{study.store.runs}: no finished episode of this selection; run `agent-bench run` first")
     if wanted is None:
         if study.manifest.profile != "smoke":
             return _listing(study, finished)
         wanted = finished[0].episode_id
+    episode = one_of(finished, wanted)
+    path = study.transcript(episode)
+    instance = study.instances(episode.cell)[episode.instance_id]
+    return episode_markdown(whole_transcript(path), instance, path)
+
+
+def one_of(finished: Sequence[Episode], wanted: str) -> Episode:
+    """The episode whose id begins with `wanted`. Raises `ConfigurationError` unless there is exactly one."""
     chosen = [episode for episode in finished if episode.episode_id.startswith(wanted)]
     if len(chosen) != 1:
         what = "no finished episode" if not chosen else f"{len(chosen)} episodes"
         raise ConfigurationError(
             f"{what} of this selection whose id begins with {wanted!r}; `agent-bench view` lists them"
         )
-    episode = chosen[0]
-    path = study.transcript(episode)
-    instance = study.instances(episode.cell)[episode.instance_id]
-    return episode_markdown(whole_transcript(path), instance, path)
+    return chosen[0]
 
 
 def any_finished(study: Study) -> bool:
     """Whether there is an episode to show."""
-    return next(_finished(study), None) is not None
+    return next(finished_episodes(study), None) is not None
 
 
-def _finished(study: Study) -> Iterator[Episode]:
+def finished_episodes(study: Study) -> Iterator[Episode]:
+    """The episodes of the selection that have a marked transcript, in the order of the grid."""
     for model, cell in study.work:
         if study.has_variants(cell):
             finished = study.finished(model, cell)

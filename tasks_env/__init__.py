@@ -11,8 +11,17 @@ It runs no model and opens no connection.
 
 from __future__ import annotations
 
-from tasks_env.errors import GenerationError, ParameterError, TaskEnvError, ToolError, UnknownName
-from tasks_env.families import FAMILIES, Family, family
+from tasks_env.contract import check_family, check_perturbation
+from tasks_env.errors import (
+    ContractError,
+    GenerationError,
+    ParameterError,
+    RegistrationError,
+    TaskEnvError,
+    ToolError,
+    UnknownName,
+)
+from tasks_env.families import FAMILIES, Family, Proposal, Reply, SecondOpinion, family, registered
 from tasks_env.generation import generate_instance, instance_seeds, validated_params
 from tasks_env.perturbations import PERTURBATIONS, Perturbation, perturbation
 from tasks_env.session import Session, play, render, verify
@@ -37,6 +46,7 @@ __all__ = [
     "PERTURBATIONS",
     "Condition",
     "Content",
+    "ContractError",
     "Family",
     "FinalState",
     "GenerationError",
@@ -46,6 +56,10 @@ __all__ = [
     "ParameterError",
     "Perturbation",
     "Presentation",
+    "Proposal",
+    "RegistrationError",
+    "Reply",
+    "SecondOpinion",
     "Session",
     "TaskEnvError",
     "ToolCall",
@@ -56,11 +70,14 @@ __all__ = [
     "Variant",
     "Verdict",
     "VerifierInput",
+    "check_family",
+    "check_perturbation",
     "family",
     "generate_instance",
     "instance_seeds",
     "perturbation",
     "play",
+    "registered",
     "render",
     "validated_params",
     "verify",

@@ -4,13 +4,15 @@ TaskEnvError
 ├── ParameterError      a family's difficulty parameters are invalid (a configuration mistake)
 ├── GenerationError     no acceptable instance was found for a seed
 ├── UnknownName         a family, difficulty, axis, level or tool that does not exist
+├── RegistrationError   a family that a distribution registers cannot be used
+├── ContractError       a family or a perturbation breaks promises that everything else relies on
 └── ToolError           a tool call that cannot be carried out: data for the agent, never a crash
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class TaskEnvError(Exception):
@@ -41,6 +43,23 @@ class UnknownName(TaskEnvError):
         self.kind = kind
         self.name = name
         self.near = near
+
+
+class RegistrationError(TaskEnvError):
+    """An installed distribution's family cannot be used. `family` is the name that was asked for."""
+
+    def __init__(self, family: str, message: str) -> None:
+        super().__init__(f"family {family!r}: {message}")
+        self.family = family
+
+
+class ContractError(TaskEnvError):
+    """A family or a perturbation breaks its contract. `broken` has a line for every broken promise."""
+
+    def __init__(self, subject: str, broken: Sequence[str]) -> None:
+        super().__init__("\n- ".join([f"{subject} breaks its contract:", *broken]))
+        self.subject = subject
+        self.broken = tuple(broken)
 
 
 class ToolError(TaskEnvError):

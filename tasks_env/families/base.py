@@ -71,9 +71,9 @@ class Family(ABC, Generic[ParamsT]):
     closing_tool: ClassVar[str]
     """The tool whose successful call ends the episode."""
     phrasings: ClassVar[tuple[str, ...]] = ("base", "p1", "p2", "p3", "p4", "p5")
-    restatement_operators: ClassVar[tuple[str, ...]]
+    restatement_operators: ClassVar[tuple[str, ...]] = ()
     """The ways to write a right answer differently that `restatements` knows."""
-    near_miss_operators: ClassVar[tuple[str, ...]]
+    near_miss_operators: ClassVar[tuple[str, ...]] = ()
     """The ways to be wrong by a little that `near_misses` knows."""
 
     @abstractmethod
@@ -104,22 +104,22 @@ class Family(ABC, Generic[ParamsT]):
     def mistake(self, instance: Instance, rng: random.Random) -> tuple[ToolCall, ...]:
         """A plausible plan that fails: the reference with one wrong step, closing call included."""
 
+    @abstractmethod
     def second_opinion(self, instance: Instance) -> SecondOpinion:
         """An independent judge: it shares no code with the generator, the tools, the reference or the verifier,
         and reads `instance.spec` and `instance.world` but never `instance.truth`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def untouched(self, instance: Instance) -> Iterator[tuple[ToolCall, ...]]:
         """Plans that hand in what was there from the start, closing call included; each must fail."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restatements(self, instance: Instance, right: FinalState) -> Iterator[Proposal]:
         """The right final state in other bytes that mean the same; each must pass."""
-        raise NotImplementedError
 
+    @abstractmethod
     def near_misses(self, instance: Instance, right: FinalState, rng: random.Random) -> Iterator[Proposal]:
         """Mutants of the right final state; each must fail unless the second opinion calls it right.
 
         Several mutants of one operator are welcome. An operator that an instance offers no place for yields
         nothing."""
-        raise NotImplementedError
