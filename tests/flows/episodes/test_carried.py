@@ -17,7 +17,7 @@ from flows.episodes.scaffold import NO_ANSWER
 from flows.grid import Cell, Episode, conversations_of
 from flows.local_study import compare_requests
 from flows.models.envelope import normalise
-from flows.models.messages import Message, UserMessage
+from flows.models.messages import AssistantMessage, Message, UserMessage
 from flows.scoring import row_for
 from tasks_env.canonical import canonical_json, content_hash
 from tests.flows.episodes.answering import AnsweringServer, Turn, play_turns
@@ -190,7 +190,7 @@ CUT_OFF: dict[str, Any] = {"openai": '["4"]', "anthropic": ["4"]}
     ("turns", "outcome", "carried_on"),
     [
         ([LOOK] * 4, "step_cap", "tool"),
-        ([LOOK] * 3 + [Turn("hm")], "step_cap", "assistant"),
+        ([LOOK] * 3 + [Turn("hm")], "step_cap", AssistantMessage(text="hm")),
         ([Turn("hm"), Turn("hm")], "no_submission", "assistant"),
         ([LOOK, Turn("half a sen", stop="length")], "truncated", "tool"),
         ([Turn("half a sen", stop="length")], "truncated", NO_ANSWER),
