@@ -20,9 +20,10 @@ from tasks_env import FinalState, Instance, ToolCall, Variant, Verdict, verify
 
 BENCHMARK = "stability"
 VERIFIER_ERROR = "verifier_error"
-REPLAY_MISMATCH = "replay_mismatch"
 TRANSCRIPT = "transcript"
 """Key of a journal row beside the columns: SHA-256 of the transcript that was judged."""
+REPLAY_MISMATCH = "replay_mismatch"
+"""Failure class of an episode whose recorded calls do not come out again."""
 
 
 def whole_transcript(path: Path) -> list[dict[str, Any]]:
