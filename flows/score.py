@@ -32,11 +32,12 @@ async def score(options: Options, strict: bool = False) -> int:
     study, console = open_study(options), Console()
     store = study.store
     with store.results_lock():
-        pending = pending_episodes(study, store.journal_rows(), again=strict)
+        journal = store.journal_rows()
+        pending = pending_episodes(study, journal, again=strict)
         total = sum(len(episodes) for _, episodes in pending)
         with console.progress("score", total, "episodes") as progress:
             for cell, episodes in pending:
-                await _cell_task(study, cell, episodes, strict)()
+                await _cell_task(study, cell, episodes, journal if strict else None)()
                 progress.advance(len(episodes))
         whole = open_study(options.model_copy(update={"model": None, "cell": None}))
         rows = latest_rows(store.journal_rows(), grid_episodes(whole))
@@ -54,15 +55,23 @@ async def score(options: Options, strict: bool = False) -> int:
     return total
 
 
-def _cell_task(study: Study, cell: Cell, episodes: list[Episode], strict: bool) -> Task[[], Coroutine[Any, Any, int]]:
+def _cell_task(
+    study: Study, cell: Cell, episodes: list[Episode], journal: list[dict[str, Any]] | None
+) -> Task[[], Coroutine[Any, Any, int]]:
+    """Judge the episodes, strictly where the journal is given: then only what is new to it is written."""
+
     async def verdicts() -> int:
         instances = study.instances(cell)
-        shown = {variant.variant_id: variant for variant in study.variants(cell)} if strict else {}
-        rows = [
-            row_for(instances[episode.instance_id], study.transcript(episode), shown.get(episode.variant_id))
-            for episode in episodes
-        ]
-        study.store.append_rows(news(rows, study.store.journal_rows()) if strict else rows)
+        if journal is None:
+            rows = [row_for(instances[each.instance_id], study.transcript(each)) for each in episodes]
+        else:
+            shown = {variant.variant_id: variant for variant in study.variants(cell)}
+            strict = [
+                row_for(instances[each.instance_id], study.transcript(each), shown[each.variant_id])
+                for each in episodes
+            ]
+            rows = news(strict, journal)
+        study.store.append_rows(rows)
         return len(rows)
 
     model = episodes[0].model

@@ -22,9 +22,10 @@ BENCHMARK = "stability"
 VERIFIER_ERROR = "verifier_error"
 ALONE = dict.fromkeys(LATER_COLUMNS)
 """Of an episode that is a conversation of its own: its transcript says nothing of one."""
-REPLAY_MISMATCH = "replay_mismatch"
 TRANSCRIPT = "transcript"
 """Key of a journal row beside the columns: SHA-256 of the transcript that was judged."""
+REPLAY_MISMATCH = "replay_mismatch"
+"""Failure class of an episode whose recorded calls do not come out again."""
 
 
 def whole_transcript(path: Path) -> list[dict[str, Any]]:

@@ -79,11 +79,16 @@ def isolation(subject: Subject) -> Iterator[str]:
         before = instance.model_dump_json()
         other = Session(instance, render(instance))
         untouched = canonical_json(other.final_state().data)
-        subject.played(instance, subject.family.reference(instance))
+        # Two plans: what one of them leaves may lie in a shared place from earlier on.
+        for plan in (
+            subject.family.mistake(instance, derive(subject.seed, "isolation")),
+            subject.family.reference(instance),
+        ):
+            subject.played(instance, plan)
+            if canonical_json(other.final_state().data) != untouched:
+                yield f"{instance.instance_id}: playing in one world changes another that was opened before"
         if instance.model_dump_json() != before:
             yield f"{instance.instance_id}: playing changes the instance"
-        if canonical_json(other.final_state().data) != untouched:
-            yield f"{instance.instance_id}: playing in one world changes another that was opened before"
         if canonical_json(Session(instance, render(instance)).final_state().data) != untouched:
             yield f"{instance.instance_id}: playing in one world changes those that are opened after it"
         world = subject.family.open(instance)

@@ -209,7 +209,7 @@ class TestReplay:
         def broken(*_arguments: object) -> None:
             raise ZeroDivisionError("a defect")
 
-        opened = open_study(tmp_path, cell="query-easy-none-baseline")
+        opened = open_study(tmp_path, {"models/steady/pass_rate": {"easy": 1.0}}, cell="query-easy-none-baseline")
         prepare(opened)
         with monkeypatch.context() as patch:
             patch.setattr("tasks_env.families.query.tools.QueryWorld.call", broken)

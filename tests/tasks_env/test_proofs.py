@@ -444,6 +444,15 @@ class TestTally:
         assert len(merged.equivalents()) == 12
         assert len(merged.variants) == 2
 
+    def test_merging_keeps_what_broke(self) -> None:
+        with registered(without_condition("closed")):
+            parts = [run_trial(trial(seed=seed)) for seed in (3, 4)]
+            merged = Proof(["ledger"])
+            for part in parts:
+                merged.merge(part)
+        assert merged.broken() == [line for part in parts for line in part.broken()]
+        assert len(merged.broken()) == 12
+
     def test_merging_keeps_what_only_the_other_saw(self) -> None:
         class Secretive(Ledger):
             near_miss_operators = Ledger.near_miss_operators[1:]
