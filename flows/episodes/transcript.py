@@ -7,9 +7,9 @@
     request   step, added, temperature, bytes, body_sha256, normal_sha256. `added` holds the messages since the step
               before, in the scaffold's own form: all `added` in a row are the whole conversation. The hashes are of
               the canonical JSON of the body as sent, and of the body without its provider's envelope
-    attempt   step, attempt, latency_s, error (null: answered), cost_usd (null: unknown); of a failure also status,
-              detail, raw (what the server said, without headers) and wait_s (seconds before the next attempt; null:
-              there is none)
+    attempt   step, attempt, latency_s, error (null: answered), status (of the HTTP answer; null: there was none),
+              cost_usd (null: unknown); of a failure also detail, raw (what the server said, without headers) and
+              wait_s (seconds before the next attempt; null: there is none)
     answer    step, text, calls, stop, usage (null: not said), raw (the answer as it came)
     result    step, call_id, name (as the model called it), call (in canonical names; null for a call that was not
               carried out or a tool that does not exist), content, is_error

@@ -57,6 +57,8 @@ class FaultServer:
     def __init__(self) -> None:
         self.requests: list[Received] = []
         self.url = ""
+        self.delayed = 0
+        """Requests that wait for their answer just now."""
         self._replies: list[Reply] = []
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -107,7 +109,11 @@ class FaultServer:
         self.requests.append(Received(method, path, headers, content))
         number = len(self.requests) - 1
         reply = self._replies[number] if number < len(self._replies) else Reply(599, "not scripted")
-        await asyncio.sleep(reply.delay_s)
+        self.delayed += 1
+        try:
+            await asyncio.sleep(reply.delay_s)
+        finally:
+            self.delayed -= 1
         if reply.close:
             return False
         payload = reply.payload()
