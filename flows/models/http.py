@@ -11,6 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 from pydantic import JsonValue
@@ -25,14 +26,22 @@ from tasks_env.types import JsonObject
 BODY_BYTES = 16 * 2**20
 """A longer answer is not read to its end."""
 
+KEEPALIVE_S = 3.0
+"""An idle connection is not used again after this. Many servers (llama.cpp, uvicorn, Node) close theirs after 5 s; a
+request that meets the closing is lost, and nobody knows whether it was billed."""
+
 
 def open_client() -> httpx.AsyncClient:
-    """A client without a limit of its own (that is the scaffold's); loopback never goes through a proxy."""
+    """A client without a limit of its own (that is the scaffold's); loopback never goes through a proxy.
+
+    It keeps no cookies: nothing that a server hands to one episode comes back with another.
+    """
     # At DEBUG these quote answer headers, in which a server may echo a key; at INFO they drown the progress.
     for name in ("httpcore", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return httpx.AsyncClient(
-        limits=httpx.Limits(max_connections=None),
+        limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_S),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
         headers={"user-agent": "agent-bench-stability"},
     )
@@ -53,8 +62,8 @@ async def post_json(
     key_header: tuple[str, str],
     timeout_s: float,
     patterns: Sequence[MalformedPattern],
-) -> JsonObject:
-    """The JSON object that the server answers to `body`.
+) -> tuple[JsonObject, int]:
+    """The JSON object that the server answers to `body`, and the answer's status.
 
     Args:
         client: Where the connections live.
@@ -77,10 +86,10 @@ async def post_json(
         raise received
     status, answer_headers, text = received
     if not 200 <= status < 300:
-        raise failure(status, answer_headers, text, patterns, time.time())
+        raise failure(status, answer_headers, text, patterns, time.time(), scrub)
     problem = ""
     try:
-        parsed = parse_body(text)
+        parsed = parse_body(text, scrub)
     except ValueError as error:
         problem = f"the answer is not JSON: {error}"
     if problem:
@@ -88,8 +97,8 @@ async def post_json(
     if not isinstance(parsed, dict):
         raise bad_answer(f"the answer is not a JSON object but {type(parsed).__name__}", parsed, status)
     if parsed.get("error"):
-        raise failure(200, answer_headers, text, (), time.time())
-    return parsed
+        raise failure(200, answer_headers, text, (), time.time(), scrub)
+    return parsed, status
 
 
 async def _attempt(
