@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
 from flows.models.conversation import (
+    CUT_OFF,
     answer_text,
     asks_for_single_calls,
     is_empty_turn,
@@ -48,9 +49,6 @@ API_VERSION = "2023-06-01"
 
 SINGLE_CALLS: JsonObject = {"type": "auto", "disable_parallel_tool_use": True}
 """The choice of tools that is the model's as ever, but of one at a time."""
-
-CUT_OFF = "the answer was cut off at the output limit"
-
 STOPS = {
     "end_turn": Stop.END,
     "stop_sequence": Stop.END,
@@ -197,8 +195,8 @@ def read_completion(answer: JsonObject, taken: set[str]) -> Completion:
     An answer with thinking keeps its blocks in `replay`, in their order and the thinking verbatim, signatures
     included; only blank text is left out and calls are repaired as everywhere.
 
-    A call that ends an answer which reached the output limit counts as cut off, whatever its input is: what arrives
-    of a broken input is an empty or incomplete object, where the OpenAI format has the broken text itself.
+    A call that ends an answer which reached the output limit counts as cut off, however whole it looks: what arrives
+    of a broken input is an empty or incomplete object. The other adapter reads its own in the same way.
 
     Args:
         answer: The body of a 200.

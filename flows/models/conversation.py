@@ -29,6 +29,10 @@ from tasks_env.types import JsonObject, ToolSpec
 ERROR_MARK = "error"
 """A failed tool's answer says so in its text: one provider has no other place for it."""
 
+CUT_OFF = "the answer was cut off at the output limit"
+"""The flaw of a call that ends an answer which reached the limit. One format shows the broken text, the other an
+object made of what there was of it, so for both the call is not carried out, however whole it looks."""
+
 MAX_NAME = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
@@ -41,10 +43,17 @@ def open_client() -> httpx.AsyncClient:
         logging.getLogger(name).setLevel(logging.WARNING)
     return httpx.AsyncClient(
         limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_S),
+        verify=_certificates(),
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
         headers={"user-agent": "agent-bench-stability"},
     )
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates that are trusted, read once: it takes longer than everything else about a client."""
+    return httpx.create_ssl_context()
 
 
 def body_bytes(body: JsonValue) -> bytes:

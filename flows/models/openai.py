@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
 from flows.models.conversation import (
+    CUT_OFF,
     answer_text,
     asks_for_single_calls,
     is_empty_turn,
@@ -193,7 +194,7 @@ def read_completion(answer: JsonObject, taken: set[str], replay_reasoning: bool 
     if not isinstance(message, dict):
         raise bad_answer("the choice holds no message", answer)
     text, strange = _text(message.get("content"), answer)
-    calls = _calls(message, taken)
+    calls = _calls(message, taken, cut_off=finish == "length")
     replay: JsonValue = None
     if replay_reasoning and calls:
         reasoning = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
@@ -225,13 +226,13 @@ def _text(content: JsonValue, answer: JsonObject) -> tuple[str, bool]:
     return "".join(texts), strange
 
 
-def _calls(message: JsonObject, taken: set[str]) -> tuple[Call, ...]:
+def _calls(message: JsonObject, taken: set[str], cut_off: bool) -> tuple[Call, ...]:
     listed = message.get("tool_calls")
     entries = list(listed) if isinstance(listed, list) else []
     if not entries and isinstance(message.get("function_call"), dict):
         entries = [{"function": message["function_call"]}]
     calls = []
-    for entry in entries:
+    for number, entry in enumerate(entries, start=1):
         made = entry if isinstance(entry, dict) else {}
         function = section(made, "function")
         arguments = function.get("arguments")
@@ -239,6 +240,8 @@ def _calls(message: JsonObject, taken: set[str]) -> tuple[Call, ...]:
             text, problem = arguments or "", None
         else:  # some servers send the object itself
             text, problem = json.dumps(arguments), flaw(arguments)
+        if cut_off and number == len(entries):
+            problem = CUT_OFF
         calls.append(read_call(made.get("id"), function.get("name"), text, taken, problem))
     return tuple(calls)
 
