@@ -28,6 +28,10 @@ from tasks_env.types import JsonObject
 BODY_BYTES = 16 * 2**20
 """A longer answer is not read to its end."""
 
+CONNECT_S = 10.0
+"""Longest wait for a connection, and always less than the whole attempt may take: where none was made nothing can have
+been billed, which a timeout of the attempt could not tell."""
+
 KEEPALIVE_S = 3.0
 """An idle connection is not used again after this. Many servers (llama.cpp, uvicorn, Node) close theirs after 5 s; a
 request that meets the closing is lost, and nobody knows whether it was billed."""
@@ -129,7 +133,7 @@ async def _attempt(
                 content=body_bytes(body),
                 headers={"content-type": "application/json", "accept": "application/json", **headers},
                 auth=auth,
-                timeout=timeout_s,
+                timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, 0.8 * timeout_s)),
             ) as response,
         ):
             received = bytearray()

@@ -13,8 +13,10 @@ Facts covered, from the ways in which servers and what stands before them are kn
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
+import socket
 import zlib
 from typing import Any
 
@@ -66,6 +68,22 @@ def test_an_answer_that_ends_with_its_connection_is_read(server: FaultServer, ad
 def test_blanks_that_keep_the_connection_alive_are_no_harm(server: FaultServer, adapter: str) -> None:
     """Some gateways send white space until the model is done."""
     assert answered(server, adapter, Reply(chunks=(b"\n", b" \n", sound(adapter)), stall_s=0.01)) == "Ochre."
+
+
+def test_a_server_that_takes_no_connection_has_billed_nothing(server: FaultServer, adapter: str) -> None:  # noqa: ARG001
+    with socket.socket() as full, contextlib.ExitStack() as held:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(8):
+            filling = held.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}"
+        with pytest.raises(ModelCallError) as caught:
+            complete(entry(adapter, url, limits={"timeout_s": 0.4}))
+    if not str(caught.value).startswith("connection: ConnectTimeout"):
+        pytest.skip(f"this system keeps no connection waiting: {caught.value}")
+    assert not possibly_billed(caught.value)
 
 
 def test_a_stall_between_chunks_is_a_timeout_that_may_be_billed(server: FaultServer, adapter: str) -> None:
