@@ -160,7 +160,8 @@ def test_no_usage_that_a_server_makes_up_stops_the_run() -> None:
         bucket = time.bucket(60)
         await bucket.take(10)
         bucket.adjust(10**30)
-        await bucket.take(1)
+        async with asyncio.timeout(5):
+            await bucket.take(1)
         assert sum(time.slept) <= 120
 
     asyncio.run(go())
@@ -242,7 +243,8 @@ def test_a_refusal_lowers_the_episodes_and_the_requests_in_flight_alike() -> Non
             assert not late.done()
             for _ in range(2):
                 await paced(pace, 1)
-            await late
+            async with asyncio.timeout(5):
+                await late
             assert pace.ceiling.now == 3, "a round of answers let one more episode in"
 
     asyncio.run(go())
