@@ -33,7 +33,7 @@ from flows.files import LineFile, storage
 from flows.manifest import Expectation
 from tasks_env.canonical import canonical_json
 
-TRANSCRIPT_VERSION = 1
+TRANSCRIPT_VERSION = 2
 
 _BYTES_PER_TOKEN = 4
 _OVERHEAD_PER_STEP = 1500

@@ -60,10 +60,10 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "attempt": (int,),
         "latency_s": (float,),
         "error": (str, NULL),
+        "status": (int, NULL),
         "cost_usd": (float, NULL),
     },
     "failed attempt": {
-        "status": (int, NULL),
         "detail": (str,),
         "raw": (dict, list, str, NULL),
         "wait_s": (float, NULL),
