@@ -123,13 +123,17 @@ def paces(manifest: Manifest, models: list[str]) -> dict[str, Pace]:
     endpoints: dict[object, list[str]] = {}
     for name in models:
         entry = manifest.models[name]
-        key = (entry.base_url, entry.base_url_env, entry.api_key_env) if isinstance(entry, HttpModel) else name
-        endpoints.setdefault(key, []).append(name)
+        endpoints.setdefault(_endpoint(entry) if isinstance(entry, HttpModel) else name, []).append(name)
     result = {}
     for names in endpoints.values():
         shared = _buckets(manifest.models[name] for name in names)
         result.update({name: Pace(manifest.models[name], shared) for name in names})
     return {name: result[name] for name in models}
+
+
+def _endpoint(entry: HttpModel) -> tuple[str | None, ...]:
+    address = entry.base_url and entry.base_url.rstrip("/")
+    return address, entry.base_url_env, entry.api_key_env
 
 
 def _buckets(entries: Iterable[Model]) -> Buckets:

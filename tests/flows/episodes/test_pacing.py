@@ -176,7 +176,7 @@ def test_models_at_one_endpoint_share_its_allowances_and_the_smallest_holds() ->
         return entry("openai", url, limits=limits, api_key_env=key)
 
     one, same = limited("http://a", requests_per_minute=90, tokens_per_minute=500), limited("http://a")
-    slower, other_key = limited("http://a", requests_per_minute=30), limited("http://a", "KEY")
+    slower, other_key = limited("http://a/", requests_per_minute=30), limited("http://a", "KEY")
     elsewhere = limited("http://b", requests_per_minute=90)
     of = paces(grid(one, same, slower, other_key, elsewhere), ["0", "1", "2", "3", "4"])
     assert list(of) == ["0", "1", "2", "3", "4"]
