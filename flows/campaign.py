@@ -201,16 +201,17 @@ class Campaign:
         self.tally.outcomes[key][outcome] += 1
 
     def _open_adapter(self, job: Job) -> Adapter:
-        entry = self.study.manifest.models[job.episode.model]
+        entry, settings = self.study.manifest.models[job.episode.model], self.study.manifest.scaffold
         if isinstance(entry, ScriptedModel):
-            return ScriptedAdapter(entry, job, self.study.manifest.scaffold.max_output_tokens)
+            return ScriptedAdapter(entry, job, settings.max_output_tokens, settings.parallel_calls)
         return self._open_http(entry)
 
     def _open_http(self, entry: HttpModel) -> Adapter:
         if self._client is None:
             self._client = open_client()
         endpoint = resolve_endpoint(entry, self._environ)
-        return open_adapter(entry, endpoint, self.study.manifest.scaffold.max_output_tokens, self._client)
+        settings = self.study.manifest.scaffold
+        return open_adapter(entry, endpoint, settings.max_output_tokens, self._client, settings.parallel_calls)
 
 
 def _job(tasks: Sequence[Job]) -> Job:

@@ -12,8 +12,8 @@ from flows.episodes.pacing import Pace, Sleep
 from flows.episodes.pricing import call_bound, price
 from flows.episodes.transcript import TranscriptWriter
 from flows.manifest import Pricing, Retry, Scaffold
-from flows.models.adapter import Adapter, MalformedOutput, ModelCallError, TransientError
-from flows.models.messages import Completion, Message, Usage
+from flows.models.adapter import Adapter, ContentFiltered, MalformedOutput, ModelCallError, TransientError
+from flows.models.messages import AssistantMessage, Completion, Message, Stop, Usage
 from tasks_env.types import ToolSpec
 
 POSSIBLY_BILLED = frozenset(
@@ -23,6 +23,12 @@ POSSIBLY_BILLED = frozenset(
 
 A request that reached the server and whose answer was lost, broken, or given up on by a gateway. Not among them:
 `connection` (nothing was sent) and what a server refuses by itself (4xx, 500, 503, 529)."""
+
+TOO_MANY = frozenset({429, 503, 529})
+"""Statuses by which a server says that it is asked too much: too many requests, slow down, overloaded."""
+
+_BOUND_SLACK = 1 + 1e-9
+"""Rounding of a price that just meets its bound."""
 
 
 @dataclass
@@ -58,7 +64,8 @@ class Spending:
 
 
 class BudgetSpent(ModelCallError):
-    """Another attempt at a call that may have been billed does not fit under the cap."""
+    """Another attempt at a call that may have been billed does not fit under the cap, or an answer that cost more
+    than its bound does not."""
 
 
 class AdapterCrash(ModelCallError):
@@ -127,34 +134,42 @@ class ModelCaller:
         expected_tokens = request_bytes // 4
         for attempt in range(1, self._retry.http_attempts + 1):
             self._transcript.flush()
-            await self._pace.before_request(expected_tokens)
-            started = time.monotonic()
-            try:
-                completion = await self._attempt(messages, tools, temperature)
-            except ModelCallError as error:
-                await self._recover(error, step, attempt, time.monotonic() - started)
-            else:
-                self._book(completion, step, attempt, time.monotonic() - started, expected_tokens)
-                return completion
+            async with self._pace.request(expected_tokens) as sending:
+                started = time.monotonic()
+                answer = await self._attempt(messages, tools, temperature)
+                latency = time.monotonic() - started
+                if isinstance(answer, Completion):
+                    sending.answered(answer.usage.input_total + answer.usage.output_total if answer.usage else None)
+                elif answer.status in TOO_MANY:
+                    sending.refused()
+            if isinstance(answer, Completion):
+                self._book(answer, step, attempt, latency)
+                return answer
+            await self._recover(answer, step, attempt, latency)
+            if isinstance(answer, ContentFiltered):
+                return Completion(message=AssistantMessage(), usage=None, stop=Stop.REFUSAL, raw=answer.raw)
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> Completion:
+    ) -> Completion | ModelCallError:
         self._spending.http_attempts += 1
         try:
             return await self._adapter.complete(messages, tools, temperature)
-        except ModelCallError:
-            raise
-        except Exception as error:
-            raise AdapterCrash(error) from error
+        except ModelCallError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - whatever an adapter lets through
+            return AdapterCrash(error)
         except BaseException:
             # Cancelled in flight: the provider may charge for an answer that nobody will read.
             self._spending.book_unknown(self._bound)
             raise
 
     async def _recover(self, error: ModelCallError, step: int, attempt: int, latency: float) -> None:
-        """Book and log a failed attempt and wait for the next one. Raises `error` if there is none."""
+        """Book and log a failed attempt and wait for the next one.
+
+        Raises `error` if there is none, unless it is the provider's refusal, which is an answer.
+        """
         wait = self._wait(error, attempt)
         billed = possibly_billed(error)
         self._transcript.record(
@@ -171,26 +186,42 @@ class ModelCaller:
         )
         if billed:
             self._spending.book_unknown(self._bound)
+        if isinstance(error, ContentFiltered):
+            return
         if wait is None:
             raise error
         if billed and not self._extend(self._bound):
             raise BudgetSpent("budget", f"after {error.kind}, the cap leaves no room to repeat the call") from error
         await self._sleep(wait)
 
-    def _book(self, completion: Completion, step: int, attempt: int, latency: float, expected_tokens: int) -> None:
+    def _book(self, completion: Completion, step: int, attempt: int, latency: float) -> None:
+        """Book and log an answer. Raises `BudgetSpent` where it cost more than its bound and the cap has no room."""
         usage = completion.usage
         cost = None if usage is None else price(usage, self._pricing)
+        self._transcript.record(
+            "attempt",
+            step=step,
+            attempt=attempt,
+            latency_s=round(latency, 6),
+            error=None,
+            status=completion.status,
+            cost_usd=cost,
+        )
         if usage is None or cost is None:
             self._spending.book_unknown(self._bound)
-        else:
-            self._spending.book(usage, cost)
-        self._pace.after_request(expected_tokens, usage.input_total + usage.output_total if usage else None)
-        self._transcript.record(
-            "attempt", step=step, attempt=attempt, latency_s=round(latency, 6), error=None, cost_usd=cost
-        )
+            return
+        self._spending.book(usage, cost)
+        # Some providers bill more than the request's limits allow; what was reserved is then held for less.
+        if cost > self._bound * _BOUND_SLACK and not self._extend(cost - self._bound):
+            raise BudgetSpent("budget", f"an answer cost {cost:.6f} USD, over its bound; the cap leaves no room")
 
     def _wait(self, error: ModelCallError, attempt: int) -> float | None:
-        """Seconds before the next attempt; null if there is none."""
+        """Seconds before the next attempt; null if there is none.
+
+        The server's advice is followed as it stands, but never beyond the policy's ceiling: a server that asks for a
+        longer wait would be asked too early by a shortened one, so the call is given up and the episode left to a
+        later attempt. Without advice: exponential backoff up to the ceiling, of which a random half is taken away.
+        """
         if not isinstance(error, TransientError) or attempt == self._retry.http_attempts:
             return None
         if error.wait_s is not None:

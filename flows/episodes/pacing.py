@@ -1,12 +1,20 @@
-"""How fast the models may be asked: episodes at a time per model, requests and tokens per minute per endpoint."""
+"""How fast the models may be asked: episodes and requests at a time per model, requests and tokens per minute per
+endpoint.
+
+Requests and tokens per minute are a limit of the account at an endpoint: all entries with the same address and the
+same key share one bucket of each kind, of the smallest size that any of them names.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
-from flows.manifest import Manifest, Model
+from flows.episodes.ceiling import Ceiling, Places
+from flows.manifest import HttpModel, Manifest, Model
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
@@ -46,32 +54,90 @@ class Bucket:
                 await self._sleep((amount - self._level) / self._rate)
 
     def adjust(self, amount: float) -> None:
-        """Take (or, if negative, give back) the difference between an estimate and the truth."""
-        self._level -= amount
+        """Take (or, if negative, give back) the difference between an estimate and the truth.
+
+        At most a full bucket is taken, as by `take`: whatever a server says it has read, the next request waits
+        no longer for it than two minutes.
+        """
+        self._level -= min(amount, self._size)
+
+
+@dataclass
+class Buckets:
+    """An endpoint's allowances per minute; null: no limit."""
+
+    requests: Bucket | None = None
+    tokens: Bucket | None = None
+
+
+class Sending:
+    """One request on its way; tells the pace how it went. Without a word, it was neither taken nor one too many."""
+
+    def __init__(self, pace: Pace, expected_tokens: int) -> None:
+        self._pace = pace
+        self._expected = expected_tokens
+        self._number = pace.ceiling.send()
+
+    def answered(self, tokens: int | None) -> None:
+        """The model answered; null `tokens`: nobody said how many, the estimate stays."""
+        self._pace.ceiling.answered(self._number)
+        bucket = self._pace.buckets.tokens
+        if bucket and tokens is not None:
+            bucket.adjust(tokens - self._expected)
+
+    def refused(self) -> None:
+        """The server takes no more at a time."""
+        self._pace.ceiling.refused(self._number)
 
 
 class Pace:
-    """The limits of one model entry."""
+    """The limits of one model entry.
 
-    def __init__(self, entry: Model) -> None:
-        limits = entry.limits
-        self.episodes = asyncio.Semaphore(limits.concurrent_episodes)
-        self._requests = Bucket(limits.requests_per_minute) if limits.requests_per_minute else None
-        self._tokens = Bucket(limits.tokens_per_minute) if limits.tokens_per_minute else None
+    The ceiling of episodes at a time adapts to the server (see `flows.episodes.ceiling`). Episodes that had begun
+    when it fell go on, but only as many requests as the ceiling allows are in flight; the rest wait for their turn
+    before they are sent, which takes none of their attempts.
+    """
 
-    async def before_request(self, expected_tokens: int) -> None:
-        """Wait for a place among the minute's requests and tokens."""
-        if self._requests:
-            await self._requests.take(1)
-        if self._tokens:
-            await self._tokens.take(expected_tokens)
+    def __init__(self, entry: Model, buckets: Buckets | None = None) -> None:
+        self.ceiling = Ceiling(entry.limits.concurrent_episodes)
+        self.episodes = Places(self.ceiling)
+        self.buckets = buckets or _buckets([entry])
+        self._requests = Places(self.ceiling)
 
-    def after_request(self, expected_tokens: int, actual_tokens: int | None) -> None:
-        """Correct the estimate; an answer without usage leaves it as it was."""
-        if self._tokens and actual_tokens is not None:
-            self._tokens.adjust(actual_tokens - expected_tokens)
+    @asynccontextmanager
+    async def request(self, expected_tokens: int) -> AsyncIterator[Sending]:
+        """Wait for a place among the requests in flight and those of this minute, and hold the former."""
+        async with self._requests:
+            if self.buckets.requests:
+                await self.buckets.requests.take(1)
+            if self.buckets.tokens:
+                await self.buckets.tokens.take(expected_tokens)
+            try:
+                yield Sending(self, expected_tokens)
+            finally:
+                self.episodes.admit()
 
 
 def paces(manifest: Manifest, models: list[str]) -> dict[str, Pace]:
-    """One `Pace` per model."""
-    return {name: Pace(manifest.models[name]) for name in models}
+    """One `Pace` per model; models at one endpoint share its allowances per minute."""
+    endpoints: dict[object, list[str]] = {}
+    for name in models:
+        entry = manifest.models[name]
+        endpoints.setdefault(_endpoint(entry) if isinstance(entry, HttpModel) else name, []).append(name)
+    result = {}
+    for names in endpoints.values():
+        shared = _buckets(manifest.models[name] for name in names)
+        result.update({name: Pace(manifest.models[name], shared) for name in names})
+    return {name: result[name] for name in models}
+
+
+def _endpoint(entry: HttpModel) -> tuple[str | None, ...]:
+    address = entry.base_url and entry.base_url.rstrip("/")
+    return address, entry.base_url_env, entry.api_key_env
+
+
+def _buckets(entries: Iterable[Model]) -> Buckets:
+    limits = [entry.limits for entry in entries]
+    requests = [one.requests_per_minute for one in limits if one.requests_per_minute]
+    tokens = [one.tokens_per_minute for one in limits if one.tokens_per_minute]
+    return Buckets(Bucket(min(requests)) if requests else None, Bucket(min(tokens)) if tokens else None)

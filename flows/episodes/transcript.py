@@ -12,9 +12,9 @@
               of all of its tasks where several share it (the first request of a later task adds how the one before it
               ended). The hashes are of the canonical JSON of the body as sent, and of the body without its provider's
               envelope
-    attempt   step, attempt, latency_s, error (null: answered), cost_usd (null: unknown); of a failure also status,
-              detail, raw (what the server said, without headers) and wait_s (seconds before the next attempt; null:
-              there is none)
+    attempt   step, attempt, latency_s, error (null: answered), status (of the HTTP answer; null: there was none),
+              cost_usd (null: unknown); of a failure also detail, raw (what the server said, without headers) and
+              wait_s (seconds before the next attempt; null: there is none)
     answer    step, text, calls, stop, usage (null: not said), raw (the answer as it came)
     result    step, call_id, name (as the model called it), call (in canonical names; null for a call that was not
               carried out or a tool that does not exist), content, is_error
@@ -38,7 +38,7 @@ from flows.files import LineFile, storage
 from flows.manifest import Expectation
 from tasks_env.canonical import canonical_json
 
-TRANSCRIPT_VERSION = 1
+TRANSCRIPT_VERSION = 2
 
 _BYTES_PER_TOKEN = 4
 _OVERHEAD_PER_STEP = 1500

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flows.manifest.problems import unknown_names
-from flows.manifest.schema import Manifest, ScriptedModel
+from flows.manifest.schema import HttpModel, Manifest, ScriptedModel
 from tasks_env.errors import TaskEnvError
 from tasks_env.generation import validated_params
 from tasks_env.perturbations import perturbation
@@ -38,7 +38,8 @@ def filled_families(manifest: Manifest) -> tuple[Families, list[str]]:
 
 
 def reference_problems(manifest: Manifest) -> list[str]:
-    """Names that refer to nothing, levels that an axis does not have, chances that an agent lacks."""
+    """Names that refer to nothing, levels that an axis does not have, chances that an agent lacks, settings that a
+    model of the grid does not take."""
     grid = manifest.grid
     problems = unknown_names("grid.models", grid.models, manifest.models)
     problems += unknown_names("grid.families", grid.families, manifest.families)
@@ -49,6 +50,8 @@ def reference_problems(manifest: Manifest) -> list[str]:
     for name, entry in manifest.models.items():
         if isinstance(entry, ScriptedModel):
             problems += _scripted_problems(manifest, name, entry)
+        elif name in grid.models:
+            problems += _setting_problems(manifest, name, entry)
     return problems
 
 
@@ -63,6 +66,25 @@ def _level_problems(where: str, axis: str, levels: Mapping[str, float] | list[st
             perturbation(axis).check_level(level)
         except (TaskEnvError, ValueError) as error:
             problems.append(f"{where}: {error}")
+    return problems
+
+
+def _setting_problems(manifest: Manifest, name: str, entry: HttpModel) -> list[str]:
+    """Settings of the whole study that this model would refuse or pass over: refused before any spend.
+
+    A model that accepts no temperature at all is left to its provider's default, as `Capabilities` says.
+    """
+    problems = []
+    if not (manifest.scaffold.parallel_calls or entry.capabilities.parallel_tool_calls):
+        problems.append(
+            f"scaffold.parallel_calls: false, but models.{name} is not known to understand it; set "
+            f"models.{name}.capabilities.parallel_tool_calls to true if it does"
+        )
+    baseline = manifest.decoding.baseline_temperature
+    if entry.capabilities.temperature and not isinstance(baseline, str):
+        reason = entry.refusal_of(baseline)
+        if reason is not None:
+            problems.append(f"decoding.baseline_temperature: {baseline:g}, but models.{name}: {reason}")
     return problems
 
 

@@ -8,9 +8,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     field_validator,
-    model_serializer,
     model_validator,
 )
 
@@ -43,18 +41,31 @@ class Pricing(Section):
 
 
 class Capabilities(Section):
-    """What an endpoint accepts. Data, never guessed from a model's name."""
+    """What an endpoint accepts. Data, never guessed from a model's name; `CAPABILITY_DEFAULTS` by adapter."""
 
     temperature: bool = True
     """False: nothing is sent, and the temperature axis is unsupported for this model."""
+    max_temperature: float = Field(default=2.0, ge=0, le=2)
+    """The highest temperature that is accepted; a higher one is unsupported like any where none is accepted."""
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """OpenAI-compatible only: the request field that bounds the output."""
-    parallel_tool_calls: bool = True
-    """Whether the request field that switches parallel calls off is understood."""
+    parallel_tool_calls: bool = False
+    """Whether the request field that switches parallel calls off is understood. Many compatible servers pass over
+    fields that they do not know, so by default it is not; a study that switches them off is refused then."""
     system_role: Literal["system", "developer"] = "system"
     """OpenAI-compatible only: the role of the system message."""
     replay_reasoning: bool = False
-    """Whether reasoning that came with a tool call must be sent back with it."""
+    """OpenAI-compatible only: whether reasoning that came with a tool call must be sent back with it. Anthropic's
+    thinking always is."""
+
+
+CAPABILITY_DEFAULTS: dict[str, dict[str, Any]] = {
+    "openai": {},
+    "anthropic": {"max_temperature": 1.0, "parallel_tool_calls": True},
+}
+"""Adapter → what an entry's capabilities are where it does not say; `Capabilities` has the rest."""
+
+OPENAI_ONLY = ("token_limit_field", "system_role", "replay_reasoning")
 
 
 class Limits(Section):
@@ -62,7 +73,9 @@ class Limits(Section):
 
     context_tokens: int = Field(default=128_000, ge=512)
     concurrent_episodes: int = Field(default=8, ge=1, le=1024)
+    """At most; adapts downward where the server refuses, and recovers."""
     requests_per_minute: int | None = Field(default=None, ge=1)
+    """Shared by all entries with the same address and key, as is `tokens_per_minute`; the smallest holds."""
     tokens_per_minute: int | None = Field(default=None, ge=1)
     timeout_s: float = Field(default=120, gt=0)
 
@@ -96,6 +109,36 @@ class HttpModel(Section):
         if (self.base_url is None) == (self.base_url_env is None):
             raise ValueError("give exactly one of base_url and base_url_env")
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _capabilities_by_adapter(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        given = data.get("capabilities", {})
+        defaults = CAPABILITY_DEFAULTS.get(str(data.get("adapter")), {})
+        return {**data, "capabilities": {**defaults, **given}} if isinstance(given, dict) else data
+
+    @model_validator(mode="after")
+    def _nothing_is_said_in_vain(self) -> HttpModel:
+        plain = Capabilities()
+        vain = [name for name in OPENAI_ONLY if getattr(self.capabilities, name) != getattr(plain, name)]
+        if self.adapter != "openai" and vain:
+            raise ValueError(f"capabilities: {', '.join(vain)}: only for the adapter openai")
+        return self
+
+    def refusal_of(self, temperature: float | None) -> str | None:
+        """Why this temperature cannot be sent; null if it can, as the provider's default always can."""
+        if temperature is None:
+            return None
+        if not self.capabilities.temperature:
+            return "the model accepts no temperature (capabilities.temperature)"
+        if temperature > self.capabilities.max_temperature:
+            return (
+                f"the model accepts no temperature above {self.capabilities.max_temperature:g} "
+                "(capabilities.max_temperature)"
+            )
+        return None
 
 
 class ScriptedModel(Section):
@@ -154,14 +197,9 @@ class Scaffold(Section):
     """Tasks of a set that are met one after another in one conversation, its context carried from each to the next;
     the last conversation of a set may be shorter. 1: every episode is a conversation of its own, and order reaches no
     agent. Caps are per task, `conversation_bytes` is for the whole conversation."""
-
-    @model_serializer(mode="wrap")
-    def _without_the_default(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Independent episodes keep the hashes and ids that they had before there was another mode."""
-        dump: dict[str, Any] = handler(self)
-        if self.tasks_per_conversation == 1:
-            del dump["tasks_per_conversation"]
-        return dump
+    parallel_calls: bool = True
+    """False: every model is asked for one tool call per turn, in its provider's own field. True: nothing is said,
+    which to both providers means that several are allowed."""
 
 
 class Decoding(Section):

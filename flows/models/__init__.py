@@ -92,7 +92,13 @@ def _key(variable: str | None, environ: Mapping[str, str]) -> ApiKey | None:
     raise MissingKey(variable, problem)
 
 
-def open_adapter(entry: HttpModel, endpoint: Endpoint, max_output_tokens: int, client: httpx.AsyncClient) -> Adapter:
+def open_adapter(
+    entry: HttpModel,
+    endpoint: Endpoint,
+    max_output_tokens: int,
+    client: httpx.AsyncClient,
+    parallel_calls: bool = True,
+) -> Adapter:
     """The adapter of a model behind HTTP.
 
     Args:
@@ -100,6 +106,7 @@ def open_adapter(entry: HttpModel, endpoint: Endpoint, max_output_tokens: int, c
         endpoint: From `resolve_endpoint`.
         max_output_tokens: Ceiling of each answer.
         client: From `open_client`; the caller closes it.
+        parallel_calls: False asks for one tool call per turn.
 
     Raises:
         ConfigurationError: the entry names no model yet.
@@ -109,7 +116,8 @@ def open_adapter(entry: HttpModel, endpoint: Endpoint, max_output_tokens: int, c
         raise UnknownName("adapter", entry.adapter, HTTP_ADAPTERS)
     if entry.model is None:
         raise ConfigurationError("models: the entry names no model yet; fill in its `model` in experiments.yaml")
-    return HTTP_ADAPTERS[entry.adapter](entry, endpoint.base_url, endpoint.api_key, max_output_tokens, client)
+    chosen = HTTP_ADAPTERS[entry.adapter]
+    return chosen(entry, endpoint.base_url, endpoint.api_key, max_output_tokens, client, parallel_calls)
 
 
 __all__ = [

@@ -6,6 +6,7 @@ A new provider is one class with `complete`. Retries are not its business: it ma
     ├── TransientError      worth another attempt, with the server's own advice on when
     ├── MalformedOutput     the server could not read the model's output: the model's failure
     ├── ContextOverflow     the conversation no longer fits
+    ├── ContentFiltered     the provider's filter refuses the conversation
     ├── RequestRejected     another 4xx: infrastructure, no use in trying again
     └── AccessDenied        authentication or quota: every further call would fail the same way
 """
@@ -60,6 +61,10 @@ class MalformedOutput(ModelCallError):
 
 class ContextOverflow(ModelCallError):
     """The conversation is longer than the model's context."""
+
+
+class ContentFiltered(ModelCallError):
+    """The provider's content filter refuses the conversation: a refusal, as if the model had answered with one."""
 
 
 class RequestRejected(ModelCallError):

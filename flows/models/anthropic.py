@@ -1,7 +1,7 @@
 """Anthropic messages: bodies out, answers in.
 
-Nothing is sent about parallel calls, the choice of a tool or prompt caching, as in the OpenAI-compatible
-adapter: what is not sent cannot differ between models.
+Nothing is sent about prompt caching or the choice of a tool, nor about parallel calls unless they are switched off,
+as in the OpenAI-compatible adapter: what is not sent cannot differ between models.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
 from flows.models.conversation import (
+    CUT_OFF,
     answer_text,
+    asks_for_single_calls,
     is_empty_turn,
     own_replay,
     read_call,
@@ -45,6 +47,8 @@ from tasks_env.types import JsonObject, ToolSpec
 ADAPTER = "anthropic"
 API_VERSION = "2023-06-01"
 
+SINGLE_CALLS: JsonObject = {"type": "auto", "disable_parallel_tool_use": True}
+"""The choice of tools that is the model's as ever, but of one at a time."""
 STOPS = {
     "end_turn": Stop.END,
     "stop_sequence": Stop.END,
@@ -65,9 +69,10 @@ class AnthropicAdapter:
         api_key: Sent as `x-api-key` if given.
         max_output_tokens: Ceiling of each answer.
         client: Where the connections live; the caller closes it.
+        parallel_calls: False asks for one tool call per turn.
     """
 
-    version = "anthropic/1"
+    version = "anthropic/2"
 
     def __init__(
         self,
@@ -76,24 +81,26 @@ class AnthropicAdapter:
         api_key: ApiKey | None,
         max_output_tokens: int,
         client: httpx.AsyncClient,
+        parallel_calls: bool = True,
     ) -> None:
         self._entry = entry
         self._url = f"{base_url.rstrip('/')}/v1/messages"
         self._key = api_key
         self._max_output_tokens = max_output_tokens
         self._client = client
+        self._parallel_calls = parallel_calls
 
     def request_body(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> JsonObject:
         """The body that `complete` sends for the same arguments; null `temperature` sends none."""
-        return request_body(self._entry, self._max_output_tokens, messages, tools, temperature)
+        return request_body(self._entry, self._max_output_tokens, messages, tools, temperature, self._parallel_calls)
 
     async def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> Completion:
         """One attempt at one answer. Raises `ModelCallError`."""
-        answer = await post_json(
+        answer, status = await post_json(
             self._client,
             self._url,
             self.request_body(messages, tools, temperature),
@@ -103,7 +110,7 @@ class AnthropicAdapter:
             timeout_s=self._entry.limits.timeout_s,
             patterns=self._entry.malformed_patterns,
         )
-        return read_completion(answer, taken_ids(messages))
+        return read_completion(answer, taken_ids(messages)).model_copy(update={"status": status})
 
 
 def request_body(
@@ -112,11 +119,12 @@ def request_body(
     messages: Sequence[Message],
     tools: Sequence[ToolSpec],
     temperature: float | None,
+    parallel_calls: bool = True,
 ) -> JsonObject:
     """The conversation as a messages request.
 
     Raises:
-        ValueError: an invalid conversation, or a temperature that the model does not accept.
+        ValueError: an invalid conversation, or a setting that the model does not accept.
     """
     system, turns = split_system(messages)
     body: JsonObject = {"model": entry.model, "max_tokens": max_output_tokens}
@@ -127,6 +135,8 @@ def request_body(
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
         ]
+    if asks_for_single_calls(entry, tools, parallel_calls):
+        body["tool_choice"] = dict(SINGLE_CALLS)
     body |= sent_temperature(entry, temperature)
     return body
 
@@ -185,6 +195,9 @@ def read_completion(answer: JsonObject, taken: set[str]) -> Completion:
     An answer with thinking keeps its blocks in `replay`, in their order and the thinking verbatim, signatures
     included; only blank text is left out and calls are repaired as everywhere.
 
+    A call that ends an answer which reached the output limit counts as cut off, however whole it looks: what arrives
+    of a broken input is an empty or incomplete object. The other adapter reads its own in the same way.
+
     Args:
         answer: The body of a 200.
         taken: The ids of all calls before this answer; those of its own calls are added.
@@ -199,7 +212,8 @@ def read_completion(answer: JsonObject, taken: set[str]) -> Completion:
     calls: list[Call] = []
     replay: list[JsonValue] = []
     strange = thinks = False
-    for block in content:
+    reason = answer.get("stop_reason")
+    for number, block in enumerate(content, start=1):
         if not isinstance(block, dict):
             raise bad_answer("the answer's content holds something that is not a block", answer)
         kind, text = block.get("type"), block.get("text")
@@ -209,7 +223,8 @@ def read_completion(answer: JsonObject, taken: set[str]) -> Completion:
                 replay.append(block)
         elif kind == "tool_use":
             given = block.get("input", {})
-            call = read_call(block.get("id"), block.get("name"), json.dumps(given), taken, flaw(given))
+            problem = CUT_OFF if reason == "max_tokens" and number == len(content) else flaw(given)
+            call = read_call(block.get("id"), block.get("name"), json.dumps(given), taken, problem)
             calls.append(call)
             replay.append(_tool_use(call))
         elif kind in THINKING:
@@ -220,7 +235,7 @@ def read_completion(answer: JsonObject, taken: set[str]) -> Completion:
     return Completion(
         message=AssistantMessage(text="".join(texts), calls=tuple(calls), replay={ADAPTER: replay} if thinks else None),
         usage=read_usage(answer),
-        stop=_stop(answer.get("stop_reason"), bool(calls), strange),
+        stop=_stop(reason, bool(calls), strange),
         raw=answer,
     )
 
@@ -233,13 +248,13 @@ def _stop(reason: JsonValue, has_calls: bool, strange: bool) -> Stop:
 
 
 def read_usage(answer: JsonObject) -> Usage | None:
-    """The answer's usage in normal form; null where it is missing."""
+    """The answer's usage in normal form; null where it is missing or a part of it is no number."""
     usage = section(answer, "usage")
     fresh, written = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
-    if fresh is None or written is None:
+    cached = count(usage.get("cache_read_input_tokens"), absent=0)
+    stored = count(usage.get("cache_creation_input_tokens"), absent=0)
+    if fresh is None or written is None or cached is None or stored is None:
         return None
-    cached = count(usage.get("cache_read_input_tokens")) or 0
-    stored = count(usage.get("cache_creation_input_tokens")) or 0
     return Usage(
         input_total=fresh + cached + stored,
         input_cached=cached,

@@ -29,6 +29,10 @@ from tasks_env.types import JsonObject, ToolSpec
 ERROR_MARK = "error"
 """A failed tool's answer says so in its text: one provider has no other place for it."""
 
+CUT_OFF = "the answer was cut off at the output limit"
+"""The flaw of a call that ends an answer which reached the limit. One format shows the broken text, the other an
+object made of what there was of it, so for both the call is not carried out, however whole it looks."""
+
 MAX_NAME = 64
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -119,13 +123,25 @@ def sent_temperature(entry: HttpModel, temperature: float | None) -> JsonObject:
     """The request's temperature field; empty for the provider's default.
 
     Raises:
-        ValueError: a temperature for a model that accepts none: it is never silently dropped.
+        ValueError: a temperature that the model does not accept: it is never silently dropped.
     """
-    if temperature is None:
-        return {}
-    if not entry.capabilities.temperature:
-        raise ValueError(f"model {entry.model!r} accepts no temperature (capabilities.temperature)")
-    return {"temperature": temperature}
+    reason = entry.refusal_of(temperature)
+    if reason is not None:
+        raise ValueError(f"model {entry.model!r}: temperature {temperature}: {reason}")
+    return {} if temperature is None else {"temperature": temperature}
+
+
+def asks_for_single_calls(entry: HttpModel, tools: Sequence[ToolSpec], parallel_calls: bool) -> bool:
+    """Whether the request has to say that at most one tool may be called per turn.
+
+    Raises:
+        ValueError: it should, but the model is not known to understand it.
+    """
+    if parallel_calls or not tools:
+        return False
+    if not entry.capabilities.parallel_tool_calls:
+        raise ValueError(f"model {entry.model!r}: parallel calls cannot be switched off (capabilities)")
+    return True
 
 
 def shown_tool(tool: ToolSpec) -> JsonObject:

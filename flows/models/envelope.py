@@ -9,6 +9,7 @@ The *envelope* is what each provider's format adds or arranges in its own way, a
 - arguments as JSON text or as an object;
 - one message per tool answer, or all of them in one user message, with or without the text after them;
 - the name of the output limit;
+- how parallel calls are switched off, where they are (and then the choice of a tool that must be spelt out with it);
 - the flag of a failed tool's answer, if the answer's text begins with `error` and so says the same.
 
 Everything else stays, and fields that are not known here stay too, under `other`, so that a difference in
@@ -41,6 +42,9 @@ from tasks_env.types import JsonObject, ToolSpec
 
 Ordinals = dict[JsonValue, int]
 
+SINGLE_CALLS: JsonObject = {"parallel_calls": False}
+"""In the normal form of a request that asks for one call per turn; nothing is said otherwise."""
+
 
 def normalise(body: JsonValue, adapter_name: str) -> JsonValue:
     """The body of a request by `adapter_name` without its provider's envelope.
@@ -61,8 +65,20 @@ def normal_hash(body: JsonValue, adapter_name: str) -> str:
     return content_hash(normalise(body, adapter_name))
 
 
+SETTINGS_APART = frozenset({"messages", "system", "tools"})
+
+
+def sent_settings(body: JsonValue) -> JsonObject:
+    """The settings of a request as it is sent: every field of its body but the conversation and the tools."""
+    return {name: value for name, value in body.items() if name not in SETTINGS_APART} if isinstance(body, dict) else {}
+
+
 def normal_form(
-    messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None, max_output_tokens: int
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec],
+    temperature: float | None,
+    max_output_tokens: int,
+    parallel_calls: bool = True,
 ) -> JsonObject:
     """The normal form straight from a conversation: what an adapter without a provider sends."""
     system, turns = split_system(messages)
@@ -99,6 +115,7 @@ def normal_form(
         "tools": [shown_tool(tool) for tool in tools],
         "temperature": temperature,
         "max_output_tokens": max_output_tokens,
+        **({} if parallel_calls or not tools else SINGLE_CALLS),
     }
 
 
@@ -135,7 +152,11 @@ def _from_openai(body: JsonObject) -> JsonObject:
         "temperature": body.get("temperature"),
         "max_output_tokens": body.get(limit_field),
     }
-    return _with_other(normal, body, {"model", "messages", "tools", "temperature", limit_field})
+    known = {"model", "messages", "tools", "temperature", limit_field}
+    if body.get("parallel_tool_calls") is False:
+        normal |= SINGLE_CALLS
+        known.add("parallel_tool_calls")
+    return _with_other(normal, body, known)
 
 
 def _openai_messages(messages: list[JsonObject]) -> list[JsonValue]:
@@ -205,7 +226,11 @@ def _from_anthropic(body: JsonObject) -> JsonObject:
         "temperature": body.get("temperature"),
         "max_output_tokens": body.get("max_tokens"),
     }
-    return _with_other(normal, body, {"model", "system", "messages", "tools", "temperature", "max_tokens"})
+    known = {"model", "system", "messages", "tools", "temperature", "max_tokens"}
+    if body.get("tool_choice") == {"type": "auto", "disable_parallel_tool_use": True}:
+        normal |= SINGLE_CALLS
+        known.add("tool_choice")
+    return _with_other(normal, body, known)
 
 
 def _anthropic_message(message: JsonObject, ordinals: Ordinals) -> list[JsonValue]:

@@ -1,18 +1,19 @@
 """What a failed request means: status, headers and body → one of the interface's errors.
 
-In this order: the server's own `x-should-retry`, the entry's patterns of malformed output, a full context,
-access and quota, the status.
+In this order: the server's own `x-should-retry`, the entry's patterns of malformed output, a full context, the
+content filter, access and quota, the status.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import JsonValue
 
 from flows.manifest.schema import MalformedPattern
 from flows.models.adapter import (
     AccessDenied,
+    ContentFiltered,
     ContextOverflow,
     MalformedOutput,
     ModelCallError,
@@ -38,15 +39,29 @@ CONTEXT_PHRASES = (
     "exceed context limit",
     "maximum context length",
     "exceeds the available context size",
+    "maximum prompt length",
+    "input token count",
+    "reduce the length of the messages",
 )
-"""Anthropic (the prompt alone; with the output); vLLM and other OpenAI-compatible servers; llama.cpp."""
+"""Anthropic (the prompt alone; with the output); vLLM and other OpenAI-compatible servers; llama.cpp; xAI; Gemini's
+OpenAI-compatible endpoint; OpenAI and Groq."""
+FILTER_STATUS = frozenset({200, 400})
+FILTER_LABEL = "content_filter"
+"""Azure: the filter refuses the prompt by a 400 with this code, as it refuses an answer by a finish reason."""
 QUOTA_STATUS = frozenset({200, 400, 429})
-QUOTA_PHRASES = ("insufficient_quota", "credit balance is too low")
-"""OpenAI (429); Anthropic (400)."""
+QUOTA_LABELS = frozenset({"insufficient_quota", "exceeded_current_quota_error"})
+"""OpenAI; Moonshot."""
+QUOTA_PHRASES = ("insufficient_quota", "credit balance is too low", "reached your specified api usage limits")
+"""OpenAI (429); Anthropic (400): no credit; the account's own spend limit."""
 
 
 def failure(
-    status: int, headers: Mapping[str, str], body: str, patterns: Sequence[MalformedPattern], now: float
+    status: int,
+    headers: Mapping[str, str],
+    body: str,
+    patterns: Sequence[MalformedPattern],
+    now: float,
+    scrub: Callable[[str], str] = str,
 ) -> ModelCallError:
     """The error that an answer with this status means; a 200 is one whose body carries an error.
 
@@ -56,9 +71,10 @@ def failure(
         body: The answer's text, free of keys.
         patterns: Server errors that are the model's own doing.
         now: Seconds since the epoch.
+        scrub: Takes keys out of the texts that the body's JSON escapes stood for.
     """
     try:
-        parsed: JsonValue = parse_body(body) if len(body) <= RAW_CHARS else body[:RAW_CHARS]
+        parsed: JsonValue = parse_body(body, scrub) if len(body) <= RAW_CHARS else body[:RAW_CHARS]
     except ValueError:
         parsed = body[:RAW_CHARS]
     labels, message = _said(parsed)
@@ -73,6 +89,8 @@ def failure(
         return MalformedOutput(kind, detail, status, parsed)
     if status in CONTEXT_STATUS and (labels & CONTEXT_LABELS or any(phrase in said for phrase in CONTEXT_PHRASES)):
         return ContextOverflow(kind, detail, status, parsed)
+    if status in FILTER_STATUS and FILTER_LABEL in labels:
+        return ContentFiltered(kind, detail, status, parsed)
     if status in ACCESS_STATUS or (status in QUOTA_STATUS and _quota_used_up(labels, said)):
         return AccessDenied(kind, detail, status, parsed)
     transient = status in TRANSIENT_STATUS or status >= 500 or status == 200
@@ -94,12 +112,14 @@ def bounded(text: str) -> str:
 
 def _quota_used_up(labels: frozenset[str], said: str) -> bool:
     """Codes and types decide about billing: an ordinary rate limit's message may link to a billing page."""
-    named = any("billing" in label or label == "insufficient_quota" for label in labels)
-    return named or any(phrase in said for phrase in QUOTA_PHRASES)
+    named = any("billing" in label for label in labels)
+    return named or bool(labels & QUOTA_LABELS) or any(phrase in said for phrase in QUOTA_PHRASES)
 
 
 def _said(parsed: JsonValue) -> tuple[frozenset[str], str]:
-    """The codes and types of an error body, in lower case, and its message."""
+    """The codes and types of an error body, in lower case, and its message. Gemini wraps the body into a list."""
+    if isinstance(parsed, list) and len(parsed) == 1:
+        parsed = parsed[0]
     if not isinstance(parsed, dict):
         return frozenset(), ""
     error = parsed.get("error")

@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 from pydantic import JsonValue
@@ -25,17 +28,36 @@ from tasks_env.types import JsonObject
 BODY_BYTES = 16 * 2**20
 """A longer answer is not read to its end."""
 
+CONNECT_S = 10.0
+"""Longest wait for a connection, and always less than the whole attempt may take: where none was made nothing can have
+been billed, which a timeout of the attempt could not tell."""
+
+KEEPALIVE_S = 3.0
+"""An idle connection is not used again after this. Many servers (llama.cpp, uvicorn, Node) close theirs after 5 s; a
+request that meets the closing is lost, and nobody knows whether it was billed."""
+
 
 def open_client() -> httpx.AsyncClient:
-    """A client without a limit of its own (that is the scaffold's); loopback never goes through a proxy."""
+    """A client without a limit of its own (that is the scaffold's); loopback never goes through a proxy.
+
+    It keeps no cookies: nothing that a server hands to one episode comes back with another.
+    """
     # At DEBUG these quote answer headers, in which a server may echo a key; at INFO they drown the progress.
     for name in ("httpcore", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return httpx.AsyncClient(
-        limits=httpx.Limits(max_connections=None),
+        limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_S),
+        verify=_certificates(),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
         headers={"user-agent": "agent-bench-stability"},
     )
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates that are trusted, read once: it takes longer than everything else about a client."""
+    return httpx.create_ssl_context()
 
 
 def body_bytes(body: JsonValue) -> bytes:
@@ -53,8 +75,8 @@ async def post_json(
     key_header: tuple[str, str],
     timeout_s: float,
     patterns: Sequence[MalformedPattern],
-) -> JsonObject:
-    """The JSON object that the server answers to `body`.
+) -> tuple[JsonObject, int]:
+    """The JSON object that the server answers to `body`, and the answer's status.
 
     Args:
         client: Where the connections live.
@@ -77,10 +99,10 @@ async def post_json(
         raise received
     status, answer_headers, text = received
     if not 200 <= status < 300:
-        raise failure(status, answer_headers, text, patterns, time.time())
+        raise failure(status, answer_headers, text, patterns, time.time(), scrub)
     problem = ""
     try:
-        parsed = parse_body(text)
+        parsed = parse_body(text, scrub)
     except ValueError as error:
         problem = f"the answer is not JSON: {error}"
     if problem:
@@ -88,8 +110,8 @@ async def post_json(
     if not isinstance(parsed, dict):
         raise bad_answer(f"the answer is not a JSON object but {type(parsed).__name__}", parsed, status)
     if parsed.get("error"):
-        raise failure(200, answer_headers, text, (), time.time())
-    return parsed
+        raise failure(200, answer_headers, text, (), time.time(), scrub)
+    return parsed, status
 
 
 async def _attempt(
@@ -111,7 +133,7 @@ async def _attempt(
                 content=body_bytes(body),
                 headers={"content-type": "application/json", "accept": "application/json", **headers},
                 auth=auth,
-                timeout=timeout_s,
+                timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, 0.8 * timeout_s)),
             ) as response,
         ):
             received = bytearray()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from typing import NoReturn
+from urllib.parse import quote
 
 import httpx
 
@@ -18,12 +19,14 @@ class ApiKey:
         ValueError: empty, or with characters that no header takes; HTTP libraries would quote it in their errors.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_spellings", "_value")
 
     def __init__(self, value: str) -> None:
         if not value or any(not "!" <= character <= "~" for character in value):
             raise ValueError("holds a blank, a line break or another character that no key has")
         self._value = value
+        # As it is, with JSON's optional escape of the slash, and as it would stand in an address.
+        self._spellings = (value, value.replace("/", "\\/"), quote(value, safe=""))
 
     def header(self, name: str, prefix: str = "") -> httpx.Auth:
         """What puts the key, after `prefix`, into the header `name` of a request that is being sent."""
@@ -31,7 +34,11 @@ class ApiKey:
 
     def scrub(self, text: str) -> str:
         """`text` without the key, should a server have echoed it."""
-        return text.replace(self._value, "[key]") if len(self._value) >= SHORTEST_SECRET else text
+        if len(self._value) < SHORTEST_SECRET:
+            return text
+        for spelling in self._spellings:
+            text = text.replace(spelling, "[key]")
+        return text
 
     def __repr__(self) -> str:
         return "ApiKey(***)"

@@ -101,6 +101,8 @@ class Completion(Frozen):
     stop: Stop
     raw: JsonValue
     """The answer as it came."""
+    status: int | None = None
+    """The answer's HTTP status; null where nothing went over HTTP."""
 
     @property
     def tool_calls(self) -> tuple[Call, ...]:

@@ -1,8 +1,8 @@
 """OpenAI-compatible chat completions: bodies out, answers in.
 
-Nothing is sent about parallel calls or the choice of a tool: both providers allow parallel calls and leave
-the choice to the model unless told otherwise, so saying nothing is the one request that means the same to
-both.
+Nothing is sent about the choice of a tool, nor about parallel calls unless they are switched off: both providers
+allow parallel calls and leave the choice to the model unless told otherwise, so saying nothing is the one request
+that means the same to both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
 from flows.models.conversation import (
+    CUT_OFF,
     answer_text,
+    asks_for_single_calls,
     is_empty_turn,
     own_replay,
     read_call,
@@ -68,9 +70,10 @@ class OpenAIAdapter:
         api_key: Sent as a bearer token if given.
         max_output_tokens: Ceiling of each answer.
         client: Where the connections live; the caller closes it.
+        parallel_calls: False asks for one tool call per turn.
     """
 
-    version = "openai/1"
+    version = "openai/2"
 
     def __init__(
         self,
@@ -79,24 +82,26 @@ class OpenAIAdapter:
         api_key: ApiKey | None,
         max_output_tokens: int,
         client: httpx.AsyncClient,
+        parallel_calls: bool = True,
     ) -> None:
         self._entry = entry
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._key = api_key
         self._max_output_tokens = max_output_tokens
         self._client = client
+        self._parallel_calls = parallel_calls
 
     def request_body(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> JsonObject:
         """The body that `complete` sends for the same arguments; null `temperature` sends none."""
-        return request_body(self._entry, self._max_output_tokens, messages, tools, temperature)
+        return request_body(self._entry, self._max_output_tokens, messages, tools, temperature, self._parallel_calls)
 
     async def complete(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> Completion:
         """One attempt at one answer. Raises `ModelCallError`."""
-        answer = await post_json(
+        answer, status = await post_json(
             self._client,
             self._url,
             self.request_body(messages, tools, temperature),
@@ -106,7 +111,8 @@ class OpenAIAdapter:
             timeout_s=self._entry.limits.timeout_s,
             patterns=self._entry.malformed_patterns,
         )
-        return read_completion(answer, taken_ids(messages), self._entry.capabilities.replay_reasoning)
+        completion = read_completion(answer, taken_ids(messages), self._entry.capabilities.replay_reasoning)
+        return completion.model_copy(update={"status": status})
 
 
 def request_body(
@@ -115,11 +121,12 @@ def request_body(
     messages: Sequence[Message],
     tools: Sequence[ToolSpec],
     temperature: float | None,
+    parallel_calls: bool = True,
 ) -> JsonObject:
     """The conversation as a chat completions request.
 
     Raises:
-        ValueError: an invalid conversation, or a temperature that the model does not accept.
+        ValueError: an invalid conversation, or a setting that the model does not accept.
     """
     system, turns = split_system(messages)
     sent: list[JsonValue] = []
@@ -130,6 +137,8 @@ def request_body(
     body: JsonObject = {"model": entry.model, "messages": sent}
     if tools:
         body["tools"] = [{"type": "function", "function": shown_tool(tool)} for tool in tools]
+    if asks_for_single_calls(entry, tools, parallel_calls):
+        body["parallel_tool_calls"] = False
     body |= sent_temperature(entry, temperature)
     body[entry.capabilities.token_limit_field] = max_output_tokens
     return body
@@ -185,7 +194,7 @@ def read_completion(answer: JsonObject, taken: set[str], replay_reasoning: bool 
     if not isinstance(message, dict):
         raise bad_answer("the choice holds no message", answer)
     text, strange = _text(message.get("content"), answer)
-    calls = _calls(message, taken)
+    calls = _calls(message, taken, cut_off=finish == "length")
     replay: JsonValue = None
     if replay_reasoning and calls:
         reasoning = {name: message[name] for name in REASONING_FIELDS if message.get(name)}
@@ -217,13 +226,13 @@ def _text(content: JsonValue, answer: JsonObject) -> tuple[str, bool]:
     return "".join(texts), strange
 
 
-def _calls(message: JsonObject, taken: set[str]) -> tuple[Call, ...]:
+def _calls(message: JsonObject, taken: set[str], cut_off: bool) -> tuple[Call, ...]:
     listed = message.get("tool_calls")
     entries = list(listed) if isinstance(listed, list) else []
     if not entries and isinstance(message.get("function_call"), dict):
         entries = [{"function": message["function_call"]}]
     calls = []
-    for entry in entries:
+    for number, entry in enumerate(entries, start=1):
         made = entry if isinstance(entry, dict) else {}
         function = section(made, "function")
         arguments = function.get("arguments")
@@ -231,6 +240,8 @@ def _calls(message: JsonObject, taken: set[str]) -> tuple[Call, ...]:
             text, problem = arguments or "", None
         else:  # some servers send the object itself
             text, problem = json.dumps(arguments), flaw(arguments)
+        if cut_off and number == len(entries):
+            problem = CUT_OFF
         calls.append(read_call(made.get("id"), function.get("name"), text, taken, problem))
     return tuple(calls)
 
@@ -245,17 +256,23 @@ def _stop(finish: JsonValue, message: JsonObject, has_calls: bool, strange: bool
 
 
 def read_usage(answer: JsonObject) -> Usage | None:
-    """The answer's usage in normal form; null where it is missing or does not add up."""
+    """The answer's usage in normal form; null where it is missing or does not add up.
+
+    A total that is larger than its parts holds tokens that nobody named: where they are the reasoning they are
+    output, otherwise the usage is not known.
+    """
     usage = section(answer, "usage")
     read, written = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    if read is None or written is None:
+    hit = section(usage, "prompt_tokens_details").get("cached_tokens")
+    cached = count(usage.get("prompt_cache_hit_tokens") if hit is None else hit, absent=0)
+    reasoning = count(section(usage, "completion_tokens_details").get("reasoning_tokens"), absent=0)
+    if read is None or written is None or cached is None or reasoning is None:
         return None
-    cached = count(section(usage, "prompt_tokens_details").get("cached_tokens"))
-    if cached is None:
-        cached = count(usage.get("prompt_cache_hit_tokens")) or 0
-    reasoning = count(section(usage, "completion_tokens_details").get("reasoning_tokens")) or 0
-    if reasoning and count(usage.get("total_tokens")) == read + written + reasoning:
+    unnamed = (count(usage.get("total_tokens"), absent=0) or 0) - read - written
+    if unnamed > 0 and unnamed == reasoning:
         written += reasoning
+    elif unnamed > 0:
+        return None
     if cached > read or reasoning > written:
         return None
     return Usage(input_total=read, input_cached=cached, output_total=written, output_reasoning=reasoning)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 
 from pydantic import JsonValue
 
@@ -22,8 +23,12 @@ class Doubled(dict[str, JsonValue]):
     """An object in which a key stood twice; the last one's value is kept."""
 
 
-def parse_body(text: str) -> JsonValue:
+def parse_body(text: str, scrub: Callable[[str], str] | None = None) -> JsonValue:
     """JSON in which unsound places are marked by `NotFinite` and `Doubled` rather than refused.
+
+    Args:
+        text: The body.
+        scrub: Takes secrets out of a text; applied to strings that stood escaped in the body.
 
     Raises:
         ValueError: not JSON at all, or nested deeper than `BODY_DEPTH`.
@@ -34,6 +39,18 @@ def parse_body(text: str) -> JsonValue:
         raise ValueError("nested too deeply") from None
     if depth(value) > BODY_DEPTH:
         raise ValueError("nested too deeply")
+    return _scrubbed(value, scrub) if scrub and "\\" in text else value
+
+
+def _scrubbed(value: JsonValue, scrub: Callable[[str], str]) -> JsonValue:
+    if isinstance(value, NotFinite):
+        return value
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, list):
+        return [_scrubbed(item, scrub) for item in value]
+    if isinstance(value, dict):
+        return type(value)((scrub(key), _scrubbed(item, scrub)) for key, item in value.items())
     return value
 
 
@@ -57,8 +74,10 @@ def flaw(value: JsonValue) -> str | None:
     return next((found for item in inner if (found := flaw(item)) is not None), None)
 
 
-def count(value: JsonValue) -> int | None:
-    """A number of tokens, or null for anything that is not one."""
+def count(value: JsonValue, absent: int | None = None) -> int | None:
+    """A number of tokens; `absent` for null, and null for anything else that is not a number of tokens."""
+    if value is None:
+        return absent
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 

@@ -69,6 +69,7 @@ class ScriptedAdapter:
         entry: Its error model.
         context: The episode.
         max_output_tokens: Ceiling of each answer; it is only said, the agent's answers are short.
+        parallel_calls: False asks for one tool call per turn, which is all that the agent ever makes.
 
     Raises:
         GenerationError: the family finds no mistake for the instance.
@@ -76,12 +77,14 @@ class ScriptedAdapter:
 
     version = "scripted/2"
 
-    def __init__(self, entry: ScriptedModel, context: EpisodeContext, max_output_tokens: int) -> None:
+    def __init__(
+        self, entry: ScriptedModel, context: EpisodeContext, max_output_tokens: int, parallel_calls: bool = True
+    ) -> None:
         self._naming = context.variant.presentation.naming
         self._turn = 0
         self._taken: set[str] = set()
         self._plan = _plan(entry, context)
-        self._request = _GrowingRequest(max_output_tokens)
+        self._request = _GrowingRequest(max_output_tokens, parallel_calls)
 
     def request_body(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
@@ -165,8 +168,9 @@ class _GrowingRequest:
     An episode asks for both at every step; doing the whole conversation again would be most of an episode's cost.
     """
 
-    def __init__(self, max_output_tokens: int) -> None:
+    def __init__(self, max_output_tokens: int, parallel_calls: bool) -> None:
         self._max_output_tokens = max_output_tokens
+        self._parallel_calls = parallel_calls
         self._tools: Sequence[ToolSpec] = ()
         self._temperature: float | None = None
         self._messages: list[Message] = []
@@ -189,7 +193,7 @@ class _GrowingRequest:
         known = len(self._messages)
         begun = all(map(operator.is_, self._messages, messages)) and 0 < known <= len(messages)
         if not (begun and tools is self._tools and temperature == self._temperature):
-            form = normal_form(messages, tools, temperature, self._max_output_tokens)
+            form = normal_form(messages, tools, temperature, self._max_output_tokens, self._parallel_calls)
             self._tools, self._temperature, self._messages = tools, temperature, list(messages)
             self._frame, self._turns, self._calls = {**form, "messages": []}, [], 0
             self._bytes = len(canonical_json(self._frame))

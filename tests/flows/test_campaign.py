@@ -335,7 +335,7 @@ class Echo:
             Reply(200, sound, cut=len(json.dumps(sound)) // 2),
             Reply(200, sound),
             Reply(503, [echo]),
-            Reply(401 if self.served > 40 else 502, {"error": {"message": echo}}),
+            Reply(401 if self.served > 60 else 502, {"error": {"message": echo}}),
             Reply(500, {"error": {"message": echo, "type": echo, "code": echo}}, {"x-echo": KEY}),
         ][self.served % 11]
 

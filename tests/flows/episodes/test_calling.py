@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from flows.episodes.calling import POSSIBLY_BILLED, BudgetSpent, ModelCaller, Spending, possibly_billed
-from flows.episodes.pacing import Pace
+from flows.episodes.pacing import Pace, Sleep
 from flows.episodes.pricing import call_bound
 from flows.episodes.transcript import TranscriptWriter, read_transcript
 from flows.manifest import Pricing, Retry, Scaffold
@@ -19,6 +19,7 @@ from flows.models import Endpoint, open_adapter, open_client
 from flows.models.adapter import (
     AccessDenied,
     Adapter,
+    ContentFiltered,
     ContextOverflow,
     MalformedOutput,
     ModelCallError,
@@ -73,10 +74,14 @@ class Asked:
         *,
         extend: Callable[[float], bool] = lambda _usd: True,
         seed: int = 1,
+        pace: Pace | None = None,
+        sleep: Sleep | None = None,
         **policy: Any,
     ) -> None:
         self.spending, self.waits, self.extended = Spending(), Waits(), list[float]()
         self.raised: BaseException | None = None
+        self.completion: Completion | None = None
+        self.pace = pace or Pace(entry("openai"))
         writer = TranscriptWriter(folder / "transcript.jsonl")
 
         def extending(usd: float) -> bool:
@@ -89,14 +94,14 @@ class Asked:
             pricing=PRICING,
             scaffold=SETTINGS,
             retry=Retry.model_validate({**RETRY, **policy}),
-            pace=Pace(entry("openai")),
+            pace=self.pace,
             transcript=writer,
             extend=extending,
             rng=random.Random(seed),
-            sleep=self.waits,
+            sleep=sleep or self.waits,
         )
         try:
-            asyncio.run(caller.ask(1, [], [], 0.0, 400))
+            self.completion = asyncio.run(caller.ask(1, [], [], 0.0, 400))
         except (ModelCallError, asyncio.CancelledError) as error:
             self.raised = error
         writer.close()
@@ -218,6 +223,76 @@ def test_a_free_call_of_unknown_usage_is_unknown_all_the_same() -> None:
     assert spending.total("output_total") is None
 
 
+def answer_that_costs(output: int) -> Completion:
+    usage = Usage(input_total=0, output_total=output)
+    return Completion(message=AssistantMessage(text="x"), usage=usage, stop=Stop.END, raw=None, status=200)
+
+
+def test_an_answer_within_its_bound_needs_no_further_money(tmp_path: Path) -> None:
+    bound_tokens = int(BOUND * 1e6 / 15)
+    asked = Asked(Playing(answer_that_costs(bound_tokens)), tmp_path)
+    assert (asked.raised, asked.extended) == (None, [])
+
+
+def test_an_answer_that_costs_more_than_its_bound_is_booked_in_full_and_reserved_for(tmp_path: Path) -> None:
+    """A server that ignores the output limit, or bills its reasoning on top of it."""
+    usd = 1_000_000 * 15 / 1e6
+    asked = Asked(Playing(answer_that_costs(1_000_000)), tmp_path)
+    assert asked.raised is None
+    assert asked.extended == [pytest.approx(usd - BOUND)]
+    assert asked.spending.spent_usd == pytest.approx(usd)
+    assert asked.spending.known
+
+
+def test_where_the_cap_leaves_no_room_for_it_no_further_call_is_made(tmp_path: Path) -> None:
+    asked = Asked(Playing(answer_that_costs(1_000_000)), tmp_path, extend=lambda _usd: False)
+    assert isinstance(asked.raised, BudgetSpent)
+    assert asked.spending.spent_usd == pytest.approx(15.0), "it was spent all the same"
+    assert asked.attempts[0]["cost_usd"] == pytest.approx(15.0)
+
+
+def test_a_filtered_conversation_is_a_refusal_and_neither_repeated_nor_billed(tmp_path: Path) -> None:
+    raw: Any = {"error": {"code": "content_filter"}}
+    asked = Asked(Playing(ContentFiltered("http_400", "filtered", 400, raw), ANSWER), tmp_path)
+    assert asked.raised is None
+    assert asked.completion is not None
+    assert (asked.completion.stop, asked.completion.raw, asked.completion.usage) == (Stop.REFUSAL, raw, None)
+    assert [(event["error"], event["status"], event["cost_usd"]) for event in asked.attempts] == [
+        ("http_400", 400, 0.0)
+    ]
+    assert (asked.spending.known, asked.spending.http_attempts) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "left"),
+    [
+        (TransientError("http_429", "", 429), 4),
+        (TransientError("http_503", "", 503), 4),
+        (TransientError("http_529", "", 529), 4),
+        (TransientError("http_500", "", 500), 8),
+        (TransientError("timeout", ""), 8),
+        (RequestRejected("http_400", "", 400), 8),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_what_says_that_the_server_is_asked_too_much_lowers_the_ceiling(
+    tmp_path: Path, error: ModelCallError, left: int
+) -> None:
+    assert Asked(Playing(error), tmp_path, http_attempts=1).pace.ceiling.now == left
+
+
+def test_nothing_is_held_while_waiting_for_the_next_attempt(tmp_path: Path) -> None:
+    """With one place, a call that waits for its second attempt lets another one through."""
+    pace = Pace(entry("openai", limits={"concurrent_episodes": 1}))
+
+    async def other(_seconds: float) -> None:
+        async with asyncio.timeout(5), pace.request(1) as sending:
+            sending.answered(None)
+
+    asked = Asked(Playing(TransientError("http_500", "", 500), ANSWER), tmp_path, pace=pace, sleep=other)
+    assert asked.raised is None
+
+
 OPENAI_ERROR = {"error": {"message": "something"}}
 FAULTS: dict[str, tuple[Reply, bool]] = {
     "timeout": (Reply(body="{}", delay_s=1.0), True),
@@ -294,4 +369,6 @@ def test_an_answer_is_asked_over_http_with_the_policys_attempts(server: Answerin
     assert asked.waits.asked[0] == 3.0
     assert 1.0 <= asked.waits.asked[1] <= 2.0
     assert [event["error"] for event in asked.attempts] == ["http_429", "http_503", None]
+    assert [event["status"] for event in asked.attempts] == [429, 503, 200]
+    assert all(event["latency_s"] > 0 for event in asked.attempts)
     assert len(server.requests) == 3

@@ -102,6 +102,23 @@ def test_mistakes_reminders_and_errors_are_the_same_for_both_providers(server: A
     assert bodies[0][-1].count("more than 3 calls in one turn") == 2
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_an_episode_of_single_calls_is_the_same_for_every_adapter(
+    server: AnsweringServer, tmp_path: Path, name: str
+) -> None:
+    models: dict[str, Any] = {"scripted": scripted_entry(1.0)}
+    for adapter in PROVIDERS:
+        models[adapter] = http_entry(adapter, server.url, capabilities={"parallel_tool_calls": True})
+    study = open_study(tmp_path, models, families=[name], scaffold={"step_cap": 12, "parallel_calls": False})
+    scripted = run_study(study, model="scripted", cell=study.cells[0], first=1)
+    first, second = (replayed(server, study, study.cells[0], adapter, turns_of(scripted)) for adapter in PROVIDERS)
+    assert first == second
+    hashes = [event["normal_sha256"] for event in of_kind(scripted.events(), "request")]
+    assert hashes == [content_hash(json.loads(body)) for body in first]
+    assert all(json.loads(body)["parallel_calls"] is False for body in first)
+    assert scripted.events()[0]["scaffold"]["parallel_calls"] is False, "the transcript says what was asked"
+
+
 def test_only_the_perturbation_under_test_differs_between_cells(server: AnsweringServer, tmp_path: Path) -> None:
     study = study_of_all(tmp_path, server, axes=AXES)
     opening: dict[tuple[str, str], Any] = {}

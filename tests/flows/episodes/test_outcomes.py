@@ -65,11 +65,12 @@ def test_an_answer_cut_off_by_the_limit_is_truncated(
     assert ran.end["calls"] == []
 
 
-def test_whole_calls_are_carried_out_though_the_limit_was_reached(
+def test_a_call_that_ends_an_answer_at_the_limit_is_not_carried_out_however_whole_it_looks(
     server: AnsweringServer, tmp_path: Path, adapter: str
 ) -> None:
-    ran = play(server, tmp_path, adapter, [Turn("Well", calls=(SUBMIT,), stop="length")])
-    assert ran.end["outcome"] == "completed"
+    """One format shows the broken text, the other an object made of what there was: neither model gets an advantage."""
+    ran = play(server, tmp_path, adapter, [Turn("Well", calls=(LOOK, SUBMIT), stop="length")])
+    assert (ran.end["outcome"], ran.end["calls"]) == ("truncated", [])
 
 
 def test_a_server_that_finds_the_conversation_too_long_overflows_the_context(
@@ -297,6 +298,27 @@ def test_servers_that_stay_down_are_an_infra_error_with_its_kind(
     ran = run_study(study, first=1)
     assert (ran.end["outcome"], ran.end["kind"], ran.end["steps"]) == ("infra_error", "http_503", 0)
     assert (ran.end["cost_usd"], ran.end["usage_known"], ran.end["http_attempts"]) == (0.0, True, 3)
+
+
+def test_a_conversation_that_the_providers_filter_refuses_is_a_refusal(
+    server: AnsweringServer, tmp_path: Path, adapter: str
+) -> None:
+    study = open_study(tmp_path, {"model": http_entry(adapter, server.url)})
+    body = {"error": {"message": "The response was filtered", "code": "content_filter", "param": "prompt"}}
+    server.script(Reply(body=said(adapter, Turn(calls=(LOOK,)))), Reply(400, body))
+    ran = run_study(study, first=1)
+    assert (ran.end["outcome"], ran.end["usage_known"], ran.end["http_attempts"]) == ("refused", True, 2)
+    assert ran.campaign.tally.infra_errors == 0
+    assert of_kind(ran.events(), "answer")[-1]["raw"] == body
+
+
+def test_a_call_that_was_cut_off_is_carried_out_by_neither_adapter(
+    server: AnsweringServer, tmp_path: Path, adapter: str
+) -> None:
+    """One format has the broken text, the other an empty object: what the model's words mean is the same."""
+    cut: tuple[str, Any] = ("list_tables", "{") if adapter == "openai" else ("list_tables", {})
+    ran = play(server, tmp_path, adapter, [Turn(calls=(cut,), stop="length")])
+    assert (ran.end["outcome"], ran.end["calls"]) == ("truncated", [])
 
 
 def test_missing_usage_is_unknown_and_not_zero(server: AnsweringServer, tmp_path: Path, adapter: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.episodes.pacing import Bucket, Pace
+from flows.episodes.pacing import Bucket, Pace, paces
+from flows.manifest import ScriptedModel
 from tests.flows.models.support import entry
 
 
@@ -126,22 +129,122 @@ def test_in_no_window_is_more_taken_than_the_size_and_the_refill(per_minute: int
             assert total <= per_minute + (ended - began) * per_minute / 60 + 1e-6
 
 
+async def paced(pace: Pace, expected: int, actual: int | None = None) -> None:
+    async with pace.request(expected) as sending:
+        sending.answered(actual)
+
+
 def test_a_model_without_limits_never_waits_and_one_with_limits_has_its_places() -> None:
     async def go() -> None:
         free = Pace(entry("openai"))
         for _ in range(1000):
-            await free.before_request(10**9)
-        free.after_request(1, None)
+            await paced(free, 10**9)
         limits = {"concurrent_episodes": 2, "requests_per_minute": 10, "tokens_per_minute": 100}
-        paced = Pace(entry("openai", limits=limits))
-        await paced.before_request(90)
-        paced.after_request(90, 10)
+        pace = Pace(entry("openai", limits=limits))
+        await paced(pace, 90, 10)
         async with asyncio.timeout(5):
-            await paced.before_request(90)
+            await paced(pace, 90)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await paced.before_request(90)
-        async with paced.episodes, paced.episodes:
-            assert paced.episodes.locked()
+                await paced(pace, 90)
+        async with pace.episodes, pace.episodes:
+            assert pace.episodes.locked()
+
+    asyncio.run(go())
+
+
+def test_no_usage_that_a_server_makes_up_stops_the_run() -> None:
+    time = Time()
+
+    async def go() -> None:
+        bucket = time.bucket(60)
+        await bucket.take(10)
+        bucket.adjust(10**30)
+        async with asyncio.timeout(5):
+            await bucket.take(1)
+        assert sum(time.slept) <= 120
+
+    asyncio.run(go())
+
+
+def grid(*entries: Any) -> Any:
+    return SimpleNamespace(models={str(number): one for number, one in enumerate(entries)})
+
+
+def test_models_at_one_endpoint_share_its_allowances_and_the_smallest_holds() -> None:
+    def limited(url: str, key: str | None = None, **limits: int) -> Any:
+        return entry("openai", url, limits=limits, api_key_env=key)
+
+    one, same = limited("http://a", requests_per_minute=90, tokens_per_minute=500), limited("http://a")
+    slower, other_key = limited("http://a/", requests_per_minute=30), limited("http://a", "KEY")
+    elsewhere = limited("http://b", requests_per_minute=90)
+    of = paces(grid(one, same, slower, other_key, elsewhere), ["0", "1", "2", "3", "4"])
+    assert list(of) == ["0", "1", "2", "3", "4"]
+    assert of["0"].buckets is of["1"].buckets is of["2"].buckets
+    assert len({id(pace.buckets) for pace in of.values()}) == 3
+    assert len({id(pace.episodes) for pace in of.values()}) == 5, "the ceiling is each model's own"
+    assert of["3"].buckets.requests is None
+
+    async def go() -> None:
+        for number in range(30):
+            await paced(of[str(number % 3)], 1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await paced(of["0"], 1)
+        await paced(of["4"], 1)
+
+    asyncio.run(go())
+
+
+def test_agents_without_an_endpoint_share_nothing() -> None:
+    agent = ScriptedModel.model_validate(
+        {
+            "adapter": "scripted",
+            "pass_rate": {"easy": 0.5},
+            "pricing": {"input": 0.0, "output": 0.0},
+            "limits": {"requests_per_minute": 5},
+        }
+    )
+    of = paces(grid(agent, agent), ["0", "1"])
+    assert of["0"].buckets is not of["1"].buckets
+
+
+def test_a_request_holds_its_place_until_it_is_answered_and_frees_it_however_it_ends() -> None:
+    async def go() -> None:
+        pace = Pace(entry("openai", limits={"concurrent_episodes": 1, "tokens_per_minute": 60}))
+        with pytest.raises(RuntimeError):
+            async with pace.request(1):
+                raise RuntimeError
+        async with pace.request(60):
+            waiting = asyncio.create_task(paced(pace, 1))
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        for_tokens = asyncio.create_task(paced(pace, 60))
+        await asyncio.sleep(0)
+        for_tokens.cancel()
+        await asyncio.gather(for_tokens, return_exceptions=True)
+        async with asyncio.timeout(5):
+            await paced(pace, 0)
+
+    asyncio.run(go())
+
+
+def test_a_refusal_lowers_the_episodes_and_the_requests_in_flight_alike() -> None:
+    async def go() -> None:
+        pace = Pace(entry("openai", limits={"concurrent_episodes": 4}))
+        async with pace.request(1) as sending:
+            sending.refused()
+        assert pace.ceiling.now == 2
+        async with pace.episodes, pace.episodes:
+            late = asyncio.create_task(pace.episodes.__aenter__())
+            await asyncio.sleep(0)
+            assert not late.done()
+            for _ in range(2):
+                await paced(pace, 1)
+            async with asyncio.timeout(5):
+                await late
+            assert pace.ceiling.now == 3, "a round of answers let one more episode in"
 
     asyncio.run(go())

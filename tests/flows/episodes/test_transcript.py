@@ -60,10 +60,10 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "attempt": (int,),
         "latency_s": (float,),
         "error": (str, NULL),
+        "status": (int, NULL),
         "cost_usd": (float, NULL),
     },
     "failed attempt": {
-        "status": (int, NULL),
         "detail": (str,),
         "raw": (dict, list, str, NULL),
         "wait_s": (float, NULL),
@@ -157,7 +157,7 @@ def test_the_identity_says_what_was_run(ran: Ran) -> None:
     head, job = ran.events()[0], ran.jobs[0]
     assert (head["episode_id"], head["run_seed"], head["attempt"]) == (job.episode_id, job.episode.run_seed, 1)
     assert (head["variant_id"], head["instance_seed"]) == (job.variant.variant_id, job.instance.seed)
-    assert (head["model"], head["model_id"], head["adapter_version"]) == ("model", "some-model", "openai/1")
+    assert (head["model"], head["model_id"], head["adapter_version"]) == ("model", "some-model", "openai/2")
     assert head["scaffold"] == ran.study.manifest.scaffold.model_dump(mode="json")
     assert (head["scaffold_version"], head["git_sha"]) == (SCAFFOLD_VERSION, "0" * 40)
     assert head["started_at"].endswith("+00:00")

@@ -153,7 +153,7 @@ def test_a_full_context_is_recognised(url: str, adapter: str) -> None:
 def test_a_bad_request_is_not_tried_again(url: str, adapter: str) -> None:
     model = entry(adapter, url, model=MODEL_NAME)
     with pytest.raises(RequestRejected, match="http_400"):
-        complete(model, example(), TOOLS, key=None, temperature="warm")  # type: ignore[arg-type]
+        complete(model, example(), TOOLS, key=None, max_output_tokens="many")  # type: ignore[arg-type]
     with pytest.raises(RequestRejected, match="http_404"):
         complete(entry(adapter, f"{url}/nowhere", model=MODEL_NAME), example(), TOOLS, key=None)
 

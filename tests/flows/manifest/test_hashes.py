@@ -52,7 +52,7 @@ OUTCOME_MAY_CHANGE: dict[str, dict[str, Any]] = {
     "model id": {"models/served/model": "another-model"},
     "address": {"models/served/base_url": "http://127.0.0.1:10/v1"},
     "adapter": {"models/served/adapter": "anthropic"},
-    "capabilities": {"models/served/capabilities": {"parallel_tool_calls": False}},
+    "capabilities": {"models/served/capabilities": {"parallel_tool_calls": True}},
     "temperature not accepted": {"models/served/capabilities": {"temperature": False}},
     "context length": {"models/served/limits": {"context_tokens": 4096}},
     "malformed patterns": {"models/served/malformed_patterns": [{"status": 500, "body": "cannot parse"}]},

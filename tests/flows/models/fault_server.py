@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,10 @@ class Reply:
         drip_s: Wait between its single bytes.
         close: Close the connection instead of answering.
         cut: Announce the whole body, send this many bytes of it, then close.
+        until_close: Announce no length; the body ends with the connection. With chunks: close without the last one.
+        chunks: Send these, chunk by chunk, in place of the body.
+        stall_s: Wait after each chunk but the last.
+        raw: Send this in place of any HTTP answer, then close.
     """
 
     status: int = 200
@@ -30,6 +34,10 @@ class Reply:
     drip_s: float = 0.0
     close: bool = False
     cut: int | None = None
+    until_close: bool = False
+    chunks: Sequence[bytes] = ()
+    stall_s: float = 0.0
+    raw: bytes | None = None
 
     def payload(self) -> bytes:
         if isinstance(self.body, bytes):
@@ -57,6 +65,8 @@ class FaultServer:
     def __init__(self) -> None:
         self.requests: list[Received] = []
         self.url = ""
+        self.delayed = 0
+        """Requests that wait for their answer just now."""
         self._replies: list[Reply] = []
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -107,17 +117,32 @@ class FaultServer:
         self.requests.append(Received(method, path, headers, content))
         number = len(self.requests) - 1
         reply = self._replies[number] if number < len(self._replies) else Reply(599, "not scripted")
-        await asyncio.sleep(reply.delay_s)
+        self.delayed += 1
+        try:
+            await asyncio.sleep(reply.delay_s)
+        finally:
+            self.delayed -= 1
         if reply.close:
             return False
+        if reply.raw is not None:
+            writer.write(reply.raw)
+            await writer.drain()
+            return False
         payload = reply.payload()
-        fields = {"content-type": "application/json", "content-length": str(len(payload)), **reply.headers}
+        length = {"content-length": str(len(payload))}
+        if reply.chunks:
+            length = {"transfer-encoding": "chunked"}
+        elif reply.until_close:
+            length = {}
+        fields = {"content-type": "application/json", **length, **reply.headers}
         lines = [f"HTTP/1.1 {reply.status} Scripted", *(f"{name}: {value}" for name, value in fields.items())]
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         if reply.cut is not None:
             writer.write(payload[: reply.cut])
             await writer.drain()
             return False
+        if reply.chunks:
+            return await self._send_chunks(writer, reply)
         if reply.drip_s:
             for byte in payload:
                 writer.write(bytes([byte]))
@@ -125,5 +150,17 @@ class FaultServer:
                 await asyncio.sleep(reply.drip_s)
             return True
         writer.write(payload)
+        await writer.drain()
+        return not reply.until_close
+
+    async def _send_chunks(self, writer: asyncio.StreamWriter, reply: Reply) -> bool:
+        for number, chunk in enumerate(reply.chunks):
+            if number:
+                await asyncio.sleep(reply.stall_s)
+            writer.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            await writer.drain()
+        if reply.until_close:
+            return False
+        writer.write(b"0\r\n\r\n")
         await writer.drain()
         return True

@@ -100,6 +100,19 @@ def test_text_and_calls_are_read() -> None:
     assert message.replay is None
 
 
+def test_a_call_that_was_cut_off_at_the_limit_is_not_one_without_arguments() -> None:
+    """What arrives of a broken input is an empty object: carried out, it would be the model's empty call."""
+    cut = [use("t1"), use("t2", input={})]
+    first, last = read_completion(anthropic_answer(cut, "max_tokens"), set()).tool_calls
+    assert first.arguments == {"title": "x"}
+    assert last.arguments is None
+    assert last.problem == "the arguments are not a valid JSON object: the answer was cut off at the output limit"
+    before_text = read_completion(anthropic_answer([use("t1"), text("And no")], "max_tokens"), set())
+    assert before_text.tool_calls[0].arguments == {"title": "x"}
+    whole = read_completion(anthropic_answer(cut, "tool_use"), set())
+    assert whole.tool_calls[1].arguments == {}
+
+
 @pytest.mark.parametrize("content", [None, "text", {}])
 def test_an_answer_without_content_is_asked_again(content: Any) -> None:
     with pytest.raises(TransientError, match="bad_answer"):
@@ -210,6 +223,9 @@ def test_another_providers_replay_is_left_alone() -> None:
         (None, None),
         ({"input_tokens": 5}, None),
         ({"input_tokens": 5.5, "output_tokens": 1}, None),
+        ({"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": "800"}, None),
+        ({"input_tokens": 5, "output_tokens": 1, "cache_creation_input_tokens": -1}, None),
+        ({"input_tokens": 5, "output_tokens": 1, "service_tier": "standard"}, Usage(input_total=5, output_total=1)),
     ],
 )
 def test_usage_in_normal_form_and_unknown_is_not_zero(usage: Any, expected: Usage | None) -> None:

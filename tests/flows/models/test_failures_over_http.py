@@ -7,6 +7,7 @@ import pickle
 import socket
 import time
 import traceback
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from flows.models.adapter import (
     AccessDenied,
+    ContentFiltered,
     ContextOverflow,
     MalformedOutput,
     ModelCallError,
@@ -75,6 +77,9 @@ def test_refused_access_halts(server: FaultServer, adapter: str, status: int) ->
             400,
             {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}},
         ),
+        (400, said("You have reached your specified API usage limits. You will regain access on 2026-04-01.")),
+        (429, said("organization exceeded current quota", type="exceeded_current_quota_error")),
+        (402, {"error": {"message": "Insufficient Balance", "type": "unknown_error", "code": "invalid_request_error"}}),
     ],
 )
 def test_exhausted_quota_halts(server: FaultServer, adapter: str, status: int, body: Any) -> None:
@@ -96,10 +101,24 @@ def test_a_rate_limit_whose_message_links_to_billing_is_transient(server: FaultS
         (400, {"object": "error", "message": "This model's maximum context length is 8 tokens.", "code": 400}),
         (413, said("Prompt is too long")),
         (200, said("This endpoint's maximum context length is 8 tokens", code=400)),
+        (400, said("This model's maximum prompt length is 8 but the request contains 9 tokens.")),
+        (400, [said("The input token count (9) exceeds the maximum number of tokens allowed (8).", code=400)]),
+        (400, said("Please reduce the length of the messages or completion.", code="context_length_exceeded")),
     ],
 )
 def test_a_full_context_is_an_outcome_of_its_own(server: FaultServer, adapter: str, status: int, body: Any) -> None:
     assert type(failure(server, adapter, Reply(status, body))) is ContextOverflow
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_prompt_that_a_filter_refuses_is_a_refusal(server: FaultServer, adapter: str, status: int) -> None:
+    body = said("The response was filtered due to the prompt", code="content_filter", param="prompt", status=400)
+    assert type(failure(server, adapter, Reply(status, body))) is ContentFiltered
+
+
+def test_an_error_in_a_list_is_read(server: FaultServer, adapter: str) -> None:
+    error = failure(server, adapter, Reply(404, [said("model not found", code=404)]))
+    assert (type(error), error.detail) == (RequestRejected, "model not found")
 
 
 def test_a_request_that_is_too_large_in_bytes_is_not_a_full_context(server: FaultServer, adapter: str) -> None:
@@ -192,6 +211,14 @@ def test_advice_on_when_to_come_back_is_passed_on(server: FaultServer, adapter: 
     assert wait(retry_after="-3") is None
     assert wait(x_ratelimit_reset_tokens="1m2.5s") == pytest.approx(62.5)
     assert wait(500, x_ratelimit_reset_tokens="1m2.5s") is None
+    assert wait(retry_after_ms="nan", retry_after="3") == pytest.approx(3)
+    assert wait(529, retry_after="4") == pytest.approx(4)
+    assert wait(200, retry_after="6") == pytest.approx(6), "an error in a success has its advice too"
+    moment = datetime.now(UTC) + timedelta(seconds=30)
+    reset = moment.isoformat(timespec="seconds")
+    assert wait(
+        anthropic_ratelimit_input_tokens_remaining="0", anthropic_ratelimit_input_tokens_reset=reset
+    ) == pytest.approx(30, abs=5)
 
 
 def test_silence_is_a_timeout(server: FaultServer, adapter: str) -> None:

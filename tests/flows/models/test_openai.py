@@ -167,6 +167,13 @@ def test_unreadable_arguments_are_the_models_problem(arguments: Any, problem: st
     assert problem in made.problem
 
 
+def test_a_call_that_ends_an_answer_at_the_limit_is_cut_off_however_whole_it_looks() -> None:
+    calls: Any = [openai_call("{}", call_id="a"), openai_call('{"title": "x"}', call_id="b")]
+    first, last = read_completion(openai_answer({"content": None, "tool_calls": calls}, "length"), set()).tool_calls
+    assert (first.arguments, last.arguments) == ({}, None)
+    assert last.problem == "the arguments are not a valid JSON object: the answer was cut off at the output limit"
+
+
 @pytest.mark.parametrize("arguments", ["", "  ", None, "{}", {}])
 def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
     assert read_call(arguments).arguments == {}
@@ -289,6 +296,12 @@ def test_reasoning_without_calls_is_not_kept() -> None:
         ({"prompt_tokens": 10, "completion_tokens": -1}, None),
         ({"prompt_tokens": True, "completion_tokens": 3}, None),
         ({"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 11}}, None),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": "4"}}, None),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "prompt_cache_hit_tokens": 1.5}, None),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": "2"}}, None),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "completion_tokens_details": {"reasoning_tokens": 4}}, None),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 40}, None),
+        ({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 0}, Usage(input_total=10, output_total=3)),
     ],
 )
 def test_usage_in_normal_form_and_unknown_is_not_zero(usage: Any, expected: Usage | None) -> None:
