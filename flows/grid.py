@@ -136,8 +136,8 @@ def runs_of(manifest: Manifest, cell: Cell) -> int:
 def unsupported(manifest: Manifest, model: str, cell: Cell) -> str | None:
     """Why the model cannot be asked for this cell; null if it can."""
     entry = manifest.models[model]
-    if cell.axis == "temperature" and isinstance(entry, HttpModel) and not entry.capabilities.temperature:
-        return "the model accepts no temperature"
+    if cell.axis == "temperature" and isinstance(entry, HttpModel):
+        return entry.refusal_of(float(cell.level))
     return None
 
 

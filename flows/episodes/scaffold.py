@@ -11,7 +11,7 @@ from flows.episodes.transcript import TranscriptWriter
 from flows.manifest import Scaffold
 from flows.models.adapter import Adapter, ContextOverflow, MalformedOutput
 from flows.models.conversation import is_empty_turn
-from flows.models.envelope import normalise
+from flows.models.envelope import normalise, sent_settings
 from flows.models.messages import (
     Answer,
     AssistantMessage,
@@ -212,6 +212,7 @@ class TaskLoop:
             step=self._steps + 1,
             added=[message.model_dump(mode="json") for message in self._history.news()],
             temperature=self._temperature,
+            settings=sent_settings(body),
             bytes=len(text),
             body_sha256=body_hash,
             normal_sha256=body_hash if normal == body else content_hash(normal),

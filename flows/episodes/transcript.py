@@ -7,7 +7,8 @@
               only where several tasks share a conversation: conversation_id, conversation_position (from 1), tasks (all
               of the conversation: instance_id and episode_id, in their order)
     opening   tools: as the model is told about them
-    request   step, added, temperature, bytes, body_sha256, normal_sha256. `added` holds the messages since the request
+    request   step, added, temperature (as asked for), settings (every field of the body as sent but the conversation
+              and the tools), bytes, body_sha256, normal_sha256. `added` holds the messages since the request
               before, in the scaffold's own form: all `added` in a row are the whole conversation, over the transcripts
               of all of its tasks where several share it (the first request of a later task adds how the one before it
               ended). The hashes are of the canonical JSON of the body as sent, and of the body without its provider's

@@ -129,7 +129,7 @@ def test_every_conversation_has_an_id_and_every_task_a_place(tmp_path: Path) -> 
         assert len({(episode.cell, episode.run_seed, episode.conversation_id) for episode in one}) == 1
 
 
-def test_independent_episodes_are_what_they_were_before_there_was_another_mode(tmp_path: Path) -> None:
+def test_one_task_a_conversation_is_the_default_and_leaves_no_trace_in_episodes(tmp_path: Path) -> None:
     studies = []
     for name, changes in (("absent", {}), ("explicit", {TASKS: 1})):
         (tmp_path / name).mkdir()
@@ -138,10 +138,6 @@ def test_independent_episodes_are_what_they_were_before_there_was_another_mode(t
     absent, explicit = studies
     assert manifest_hash(explicit.manifest) == manifest_hash(absent.manifest)
     assert scientific_hash(explicit.manifest) == scientific_hash(absent.manifest)
-    assert set(absent.manifest.scaffold.model_dump(mode="json")) == {
-        *("step_cap", "max_output_tokens", "tool_output_chars", "calls_per_turn", "conversation_bytes"),
-        *("worked_example", "nudge"),
-    }, "nothing of the mode enters hashes and transcripts"
     for cell in absent.cells:
         episodes = absent.episodes("steady", cell)
         assert explicit.episodes("steady", cell) == episodes

@@ -170,7 +170,7 @@ def test_run_seed_enters_the_id(tmp_path: Path) -> None:
 def test_model_that_accepts_no_temperature_is_asked_for_none(tmp_path: Path) -> None:
     study = prepared(tmp_path, {"grid/models": ["steady", "served", "cool"]})
     cell = cell_called(study, "query-easy-temperature-0.7")
-    assert unsupported(study.manifest, "cool", cell) == "the model accepts no temperature"
+    assert unsupported(study.manifest, "cool", cell) == "the model accepts no temperature (capabilities.temperature)"
     assert unsupported(study.manifest, "served", cell) is None
     assert unsupported(study.manifest, "steady", cell) is None
     assert ("cool", cell) not in study.work

@@ -309,7 +309,11 @@ def test_metadata_names_what_was_planned_and_what_cannot_be(tmp_path: Path) -> N
         ("cool", "order"): 4,
     }
     assert metadata["unsupported"] == [
-        {"model": "cool", "cell_id": "query-easy-temperature-0.7", "reason": "the model accepts no temperature"}
+        {
+            "model": "cool",
+            "cell_id": "query-easy-temperature-0.7",
+            "reason": "the model accepts no temperature (capabilities.temperature)",
+        }
     ]
     json.dumps(metadata)
 

@@ -190,10 +190,13 @@ def test_selection_narrows_the_ids(study: Study) -> None:
 
 def test_without_an_id_the_finished_episodes_are_listed(study: Study) -> None:
     lines = view_text(study, None).splitlines()
+    marker = study.store.marker(study.transcript(first(study)))
+    assert marker is not None
+    outcome = marker["outcome"]
     assert lines[0] == "14 finished episodes; `agent-bench view ID` shows one"
     assert len(lines) == 15
     assert any(
-        first(study).episode_id in line and "steady" in line and "run 1" in line and "completed" in line
+        first(study).episode_id in line and "steady" in line and "run 1" in line and line.endswith(f"  {outcome}")
         for line in lines
     )
 

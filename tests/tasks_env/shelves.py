@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 from pydantic import Field, JsonValue
 
 from tasks_env.errors import ToolError
-from tasks_env.families.base import Family, Reply
+from tasks_env.families.base import Family, Proposal, Reply, SecondOpinion
 from tasks_env.seeding import derive
 from tasks_env.tools import parameter, tool
 from tasks_env.types import (
     Condition,
     Content,
+    FinalState,
     Frozen,
     Instance,
     JsonObject,
@@ -72,6 +74,8 @@ class Shelves(Family[ShelvesParams]):
     params = ShelvesParams
     demonstration = ShelvesParams(shelves=1)
     closing_tool = "submit"
+    restatement_operators = ("other order",)
+    near_miss_operators = ("count off by one",)
 
     def generate(self, params: ShelvesParams, seed: int) -> Content:
         rng = derive(seed, "shelves")
@@ -115,6 +119,24 @@ class Shelves(Family[ShelvesParams]):
         counts = numbers(instance.truth["counts"])
         counts[rng.choice(sorted(counts))] += 1
         return self._plan(counts)
+
+    def second_opinion(self, instance: Instance) -> SecondOpinion:
+        shelves = instance.world["shelves"]
+        return lambda state: state.submitted and state.data == {"counts": shelves}
+
+    def untouched(self, instance: Instance) -> Iterator[tuple[ToolCall, ...]]:  # noqa: ARG002
+        yield self._plan({})
+
+    def restatements(self, instance: Instance, right: FinalState) -> Iterator[Proposal]:  # noqa: ARG002
+        counts = numbers(right.data["counts"])
+        data: JsonObject = {"counts": dict(reversed(counts.items()))}
+        yield Proposal(operator="other order", state=FinalState(submitted=True, data=data))
+
+    def near_misses(self, instance: Instance, right: FinalState, rng: random.Random) -> Iterator[Proposal]:  # noqa: ARG002
+        counts = numbers(right.data["counts"])
+        counts[rng.choice(sorted(counts))] -= 1
+        data: JsonObject = {"counts": {**counts}}
+        yield Proposal(operator="count off by one", state=FinalState(submitted=True, data=data))
 
     def _plan(self, counts: dict[str, int]) -> tuple[ToolCall, ...]:
         calls = [ToolCall(name="list_shelves", arguments={})]

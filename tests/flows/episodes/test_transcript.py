@@ -51,6 +51,7 @@ SCHEMA: dict[str, dict[str, tuple[type, ...]]] = {
         "step": (int,),
         "added": (list,),
         "temperature": (float, NULL),
+        "settings": (dict,),
         "bytes": (int,),
         "body_sha256": (str,),
         "normal_sha256": (str,),

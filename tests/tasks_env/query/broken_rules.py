@@ -87,8 +87,8 @@ _READING = [
     ("text", "in quotes", _stripped("text.strip('\"`*').strip(chr(39))")),
     ("date", "in a sentence", _stripped(_SENTENCE)),
     ("list", "as JSON", _stripped(_JSON)),
-    ("list", "white space around values", _read("[part.strip() for part in", "[part for part in")),
-    ("pair", "white space around values", _read("[part.strip() for part in", "[part for part in")),
+    ("list", "white space around values", _read("[part.strip() for part in", "[part.removeprefix(' ') for part in")),
+    ("pair", "white space around values", _read("[part.strip() for part in", "[part.removeprefix(' ') for part in")),
     ("list", "other separator", _read(_SPLIT, r"re.split('[;,:|\n]', stripped)")),
     ("pair", "other separator", _read(_SPLIT, "re.split('[;,:=]', stripped)")),
     (

@@ -162,7 +162,7 @@ def test_a_verifier_with_a_rule_too_many_is_reported(rule: str, monkeypatch: pyt
 
 def test_a_wrong_truth_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = handmade().model_copy(update={"truth": {"csv": RESULT.replace("6.9", "6.8")}})
-    assert broken_with(Tabular(), iter([chosen]), monkeypatch) >= {"reference", "typed as it is"}
+    assert broken_with(Tabular(), iter([chosen]), monkeypatch) == {"reference"}
 
 
 # The second judge is independent, and agrees on anything.
