@@ -16,7 +16,7 @@ LAYERS = (
     {"sets", "results_file", "stats"},
     {"context", "preregistration", "episodes", "report"},
     {"analysis", "campaign", "plan", "readiness", "scoring"},
-    {"view", "local_study"},
+    {"view", "status", "verify", "replay", "local_study"},
     {"generate", "perturb", "run", "score", "analyze"},
     {"study"},
     {"cli"},
