@@ -119,7 +119,7 @@ def _written(instance: Instance) -> str:
 
 
 @lru_cache(maxsize=16)
-def _answering(form: str, count: int = 4) -> tuple[Instance, ...]:
+def _answering(form: str, count: int = 12) -> tuple[Instance, ...]:
     """Shipped instances with answers of this form: `number` is whole, `decimals` is not."""
     instances = (made(level, seed) for seed in range(120) for level in SHIPPED)
     return tuple(islice((instance for instance in instances if _form(instance) == form), count))
