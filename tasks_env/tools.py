@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +36,25 @@ def tool(name: str, description: str, required: dict[str, Any], optional: dict[s
     )
 
 
+_UNDERSTOOD_OF_TOOLS = frozenset({"type", "properties", "required", "additionalProperties"})
+_UNDERSTOOD = frozenset(
+    {
+        "type",
+        "description",
+        "enum",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "items",
+        "minItems",
+        "maxItems",
+    }
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 @lru_cache(maxsize=512)
 def _validator(schema: str) -> Draft202012Validator:
     return Draft202012Validator(json.loads(schema))
@@ -57,11 +77,47 @@ def check_arguments(spec: ToolSpec, arguments: JsonObject) -> None:
     for name, value in arguments.items():
         if not all(map(_is_exchangeable, value if isinstance(value, list) else [value])):
             raise ToolError("expected finite numbers and text that UTF-8 can encode", argument=name)
+    if spec.parameters.keys() <= _UNDERSTOOD_OF_TOOLS and all(
+        _surely_fits(properties[name], value) for name, value in arguments.items()
+    ):
+        return
     problem = best_match(_validator(canonical_json(spec.parameters)).iter_errors(arguments))
     if problem is not None:
         path = [str(part) for part in problem.absolute_path]
         message = f"expected {_expected(properties[path[0]])}; {problem.message[:300]}" if path else problem.message
         raise ToolError(message[:500], argument=path[0] if path else None)
+
+
+def _surely_fits(schema: Any, value: JsonValue) -> bool:
+    """Whether a plain value meets a schema of a few plain keywords; False: it may or may not.
+
+    What nearly every call consists of is settled here; the validator, which is far slower, has the word on the rest.
+    """
+    if not isinstance(schema, dict) or not schema.keys() <= _UNDERSTOOD:
+        return False
+    kinds = schema.get("type", ())
+    kinds = (kinds,) if isinstance(kinds, str) else kinds
+    if isinstance(value, str):
+        return (
+            "string" in kinds
+            and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf)
+            and ("enum" not in schema or value in schema["enum"])
+            and ("pattern" not in schema or re.search(schema["pattern"], value) is not None)
+        )
+    if "enum" in schema:
+        return False
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    if isinstance(value, int | float):
+        fits = "number" in kinds or (isinstance(value, int) and "integer" in kinds)
+        return fits and schema.get("minimum", -math.inf) <= value <= schema.get("maximum", math.inf)
+    if isinstance(value, list):
+        return (
+            "array" in kinds
+            and schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", math.inf)
+            and all(_surely_fits(schema.get("items", {}), item) for item in value)
+        )
+    return False
 
 
 def integers_as_such(spec: ToolSpec, arguments: JsonObject) -> JsonObject:
@@ -82,7 +138,7 @@ def _is_exchangeable(value: JsonValue) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, str):
-        return not any("\ud800" <= character <= "\udfff" for character in value)
+        return value.isascii() or _SURROGATE.search(value) is None
     return True
 
 

@@ -5,6 +5,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from tasks_env.errors import ToolError
 from tasks_env.tools import check_arguments, integers_as_such, parameter, tool
@@ -115,6 +116,53 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=6,
 )
+
+
+_PLAIN = ["", "t", "ascending", "é", 0, 1, -1, 2.0, 1.5, 10**30, True, False, None, [], ["a"], [1], [1.0], [True], {}]
+
+
+@given(
+    st.fixed_dictionaries(
+        {"table": st.just("t") | st.sampled_from(_PLAIN), "columns": st.just(["a"]) | st.sampled_from(_PLAIN)},
+        optional={
+            name: st.sampled_from(_PLAIN) | json_values
+            for name in ("direction", "limit", "share", "stable", "ranks", "fill")
+        },
+    )
+)
+def test_the_check_accepts_exactly_what_json_schema_accepts(arguments: JsonObject) -> None:
+    if Draft202012Validator(SPEC.parameters).is_valid(arguments):
+        with contextlib.suppress(ToolError):
+            check_arguments(SPEC, arguments)
+            return
+        with pytest.raises(ToolError, match="expected finite numbers and text that UTF-8 can encode"):
+            check_arguments(SPEC, arguments)
+    else:
+        with pytest.raises(ToolError):
+            check_arguments(SPEC, arguments)
+
+
+def test_a_keyword_beyond_the_plain_ones_is_heeded() -> None:
+    for extra in ({"pattern": "^a"}, {"pattern": "^[^b]+$"}, {"const": "a"}, {"not": {"const": "b"}}):
+        spec = tool("t", "T.", {"x": parameter("string", "X.", **extra)})
+        check_arguments(spec, {"x": "a"})
+        with pytest.raises(ToolError):
+            check_arguments(spec, {"x": "b"})
+    spec = tool("t", "T.", {"x": parameter("array", "X.", items={"type": "string"}, uniqueItems=True)})
+    with pytest.raises(ToolError):
+        check_arguments(spec, {"x": ["a", "a"]})
+    spec = tool("t", "T.", {"x": parameter("string", "X.")}, {"y": parameter("string", "Y.")})
+    spec = spec.model_copy(update={"parameters": {**spec.parameters, "maxProperties": 1}})
+    with pytest.raises(ToolError):
+        check_arguments(spec, {"x": "a", "y": "b"})
+    bounded = tool("t", "T.", {"x": parameter("array", "X.", items={"type": "integer"}, minItems=1, maxItems=2)})
+    for wrong in ([], [1, 2, 3]):
+        with pytest.raises(ToolError):
+            check_arguments(bounded, {"x": wrong})
+    sized = tool("t", "T.", {"x": parameter("string", "X.", minLength=2, maxLength=3)})
+    for text in ("a", "abcd"):
+        with pytest.raises(ToolError):
+            check_arguments(sized, {"x": text})
 
 
 @given(st.dictionaries(st.sampled_from([*SPEC.parameters["properties"], "other"]), json_values))
