@@ -19,6 +19,11 @@ def resolve(text: str, naming: Naming) -> str:
     return _PLACEHOLDER.sub(shown, text)
 
 
+def literal(text: str) -> str:
+    """`text` with its braces escaped, so that `resolve` leaves it alone: an agent's own words inside a message."""
+    return text.replace("{", "\\x7b")
+
+
 def shown_spec(spec: ToolSpec, naming: Naming) -> ToolSpec:
     """A tool's specification under `naming`: name, argument names and the wording that mentions them.
 

@@ -129,6 +129,35 @@ def test_any_sequence_of_calls_is_answered_and_judged(name: str, data: st.DataOb
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_a_placeholder_that_an_agent_types_is_never_resolved(name: str) -> None:
+    typed = "{tool:typed}"
+    instance = instance_for(name, 1, "base")
+    variant = render(instance)
+    reference = family(name).reference(instance)
+    errors = 0
+    for spec in variant.tools:
+        like = next((call.arguments for call in reference if call.name == spec.name), {})
+        for argument, schema in spec.parameters["properties"].items():
+            for text in (typed, f"/{typed}", f"SELECT {typed}", f"SELECT '{typed}"):
+                value: Any = [text, text] if schema["type"] == "array" else text
+                session = Session(instance, variant)
+                result = session.call(spec.name, {**_filled(spec), **like, argument: value})
+                errors += result.is_error
+                assert "typed" not in result.content.replace("tool:typed", ""), result.content
+    assert errors >= 5
+
+
+def _filled(spec: ToolSpec) -> JsonObject:
+    """Every required argument with some value of its type."""
+    plain: dict[str, Any] = {"string": "x", "array": ["x"], "integer": 1, "number": 1, "boolean": True}
+    properties = spec.parameters["properties"]
+    return {
+        name: properties[name]["enum"][0] if "enum" in properties[name] else plain[properties[name]["type"]]
+        for name in spec.parameters["required"]
+    }
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
 @search
 @given(data=st.data())
 def test_calls_that_fail_do_not_keep_the_reference_from_passing(name: str, data: st.DataObject) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks_env.naming import canonical_arguments, resolve, shown_arguments, shown_spec
+from tasks_env.naming import canonical_arguments, literal, resolve, shown_arguments, shown_spec
 from tasks_env.tools import parameter, tool
 from tasks_env.types import JsonObject, Naming
 
@@ -28,6 +28,13 @@ def test_an_unmapped_name_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize("text", ["{}", "{tool}", "{tool:}", "{Tool:x}", "{other:path}", "{tool:a-b}", "{ tool:x}"])
 def test_what_is_no_placeholder_is_left_alone(text: str) -> None:
     assert resolve(text, NAMING) == text
+
+
+@given(st.text(st.sampled_from("{}tolargx:_ab"), max_size=30))
+def test_literal_text_is_never_resolved(text: str) -> None:
+    said = literal(f"{{tool:read_file}} {text}")
+    assert resolve(said, NAMING) == said
+    assert said.replace("\\x7b", "{") == f"{{tool:read_file}} {text}"
 
 
 def test_a_shown_name_is_not_resolved_again() -> None:

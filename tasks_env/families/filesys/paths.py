@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from tasks_env.errors import ToolError
+from tasks_env.naming import literal
 
 PATH_CHARS = 240
 DEPTH_LIMIT = 16
@@ -27,7 +28,7 @@ RULES = (
 def shown(text: str) -> str:
     """A quoted, bounded copy of what an agent sent, safe inside a message whose placeholders get resolved."""
     cut = text if len(text) <= 120 else text[:120] + "…"
-    return ascii_safe(repr(cut)).replace("{", "\\x7b")
+    return literal(ascii_safe(repr(cut)))
 
 
 def ascii_safe(text: str) -> str:

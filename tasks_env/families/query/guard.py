@@ -12,6 +12,7 @@ from typing import Any
 
 from tasks_env.errors import ToolError
 from tasks_env.families.query.stand_ins import StandIns
+from tasks_env.naming import literal
 
 MAX_STEPS = 200_000
 """Virtual machine steps of one statement: some hundredths of a second."""
@@ -128,7 +129,7 @@ class GuardedDatabase:
                 " values into one"
             )
         # The agent's own text comes back in SQLite's messages and must not be taken for a placeholder.
-        return f"SQLite: {message.replace('{', '(').replace('}', ')')}; {_SCHEMA_HINT}"
+        return f"SQLite: {literal(message)}; {_SCHEMA_HINT}"
 
 
 def result_text(header: list[str], rows: list[tuple[Any, ...]]) -> str:

@@ -12,6 +12,7 @@ from tasks_env.families.tabular import operations
 from tasks_env.families.tabular.csv_form import CsvError, csv_text, parse_csv, table_csv
 from tasks_env.families.tabular.spec import Derive, Filter, Join, Measure, SortKey
 from tasks_env.families.tabular.table import Column, Table, inferred_table, is_date, is_number, text_of
+from tasks_env.naming import literal
 from tasks_env.types import JsonObject
 
 MAX_TABLES = 60
@@ -93,7 +94,7 @@ class TabularWorld:
             raise ToolError(f"{condition} takes {expected} of them, got {len(values)}", argument="values")
         if condition in operations.ORDERED and column.kind == "text":
             raise ToolError(
-                f"{condition} is for numbers and dates, but column {column.name!r} holds text",
+                f"{condition} is for numbers and dates, but column {_quoted([column.name])} holds text",
                 argument="condition",
             )
         if condition not in ("starts_with", "contains"):
@@ -108,7 +109,7 @@ class TabularWorld:
         own, theirs = _column(table, name, "column"), _column(other, name, "column")
         if own.kind != theirs.kind:
             raise ToolError(
-                f"column {name!r} holds {own.kind} in one table and {theirs.kind} in the other",
+                f"column {_quoted([name])} holds {own.kind} in one table and {theirs.kind} in the other",
                 argument="column",
             )
         twice = sorted(set(table.names()) & set(other.names()) - {name})
@@ -129,15 +130,15 @@ class TabularWorld:
         for side in ("left", "right"):
             column = _column(table, arguments[side], side)
             if column.kind != "number":
-                raise ToolError(f"column {column.name!r} holds {column.kind}, not numbers", argument=side)
+                raise ToolError(f"column {_quoted([column.name])} holds {column.kind}, not numbers", argument=side)
         if arguments["column"] in table.names():
-            raise ToolError(f"the table already has a column {arguments['column']!r}", argument="column")
+            raise ToolError(f"the table already has a column {_quoted([arguments['column']])}", argument="column")
         fields = ("column", "left", "operator", "right", "decimals")
         derive = Derive(**{field: arguments[field] for field in fields})
         try:
             wider = operations.add_column(table, derive)
         except ZeroDivisionError:
-            raise ToolError(f"column {derive.right!r} holds a zero to divide by", argument="right") from None
+            raise ToolError(f"column {_quoted([derive.right])} holds a zero to divide by", argument="right") from None
         _check_size(wider, "operator")
         return self._keep(arguments["output"], wider)
 
@@ -161,7 +162,9 @@ class TabularWorld:
             if function == "count":
                 source = ""
             elif function in ("sum", "mean") and _column(table, source, "columns").kind != "number":
-                raise ToolError(f"{function} needs numbers, but column {source!r} holds none", argument="columns")
+                raise ToolError(
+                    f"{function} needs numbers, but column {_quoted([source])} holds none", argument="columns"
+                )
             else:
                 _column(table, source, "columns")
             measures.append(Measure(column=name, function=function, of=source))
@@ -220,14 +223,16 @@ class TabularWorld:
     def _table(self, name: str, argument: str = "table") -> Table:
         if name not in self._entries:
             raise ToolError(
-                f"there is no table {name!r}; tables: {', '.join(list(self._entries)[-20:])}",
+                f"there is no table {_quoted([name])}; tables: {_listed([*self._entries][-20:])}",
                 argument=argument,
             )
         return self._entries[name].table
 
     def _keep(self, name: str, table: Table, text: str | None = None) -> Reply:
         if name in self._inputs:
-            raise ToolError(f"{name!r} is an input table and stays as it is; choose another name", argument="output")
+            raise ToolError(
+                f"{_quoted([name])} is an input table and stays as it is; choose another name", argument="output"
+            )
         if name not in self._entries and len(self._entries) >= MAX_TABLES:
             raise ToolError(f"there are {MAX_TABLES} tables already; reuse a name", argument="output")
         if len(table.columns) > MAX_COLUMNS:
@@ -252,12 +257,16 @@ def _head(table: Table, rows: Sequence[tuple[Any, ...]]) -> str:
 
 
 def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
+    return literal(", ".join(map(repr, names)))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return literal(", ".join(names))
 
 
 def _column(table: Table, name: str, argument: str) -> Column:
     if name not in table.names():
-        raise ToolError(f"there is no column {name!r}; columns: {', '.join(table.names())}", argument=argument)
+        raise ToolError(f"there is no column {_quoted([name])}; columns: {_listed(table.names())}", argument=argument)
     return table.column(name)
 
 
@@ -277,7 +286,9 @@ def _check_values(column: Column, values: Sequence[str]) -> None:
     accepts, expected = checks[column.kind]
     for value in values:
         if not accepts(value):
-            raise ToolError(f"column {column.name!r} needs {expected}, got {value!r}", argument="values")
+            raise ToolError(
+                f"column {_quoted([column.name])} needs {expected}, got {_quoted([value])}", argument="values"
+            )
 
 
 def _check_size(table: Table, argument: str) -> None:

@@ -48,6 +48,55 @@ def test_notes_and_errors_use_the_names_that_the_agent_knows() -> None:
     assert wrong.content.startswith(f"error in argument {arguments['table']!r}: there is no table 'nothing'")
 
 
+def test_what_an_agent_typed_is_repeated_as_typed_in_every_error() -> None:
+    typed = "{tool:submit}"
+    session = started()
+    assert not call(session, "write_table", text=f"{typed},b\nx,2\n", output="mine").is_error
+    attempts: list[tuple[str, JsonObject]] = [
+        ("preview_table", {"table": typed}),
+        ("sort_rows", {"table": "mine", "columns": ["c"], "output": "o"}),
+        ("sort_rows", {"table": "orders", "columns": [typed], "output": "o"}),
+        ("select_columns", {"table": "mine", "columns": [typed, typed], "output": "o"}),
+        ("filter_rows", {"table": "mine", "column": typed, "condition": "at_least", "values": ["1"], "output": "o"}),
+        ("filter_rows", {"table": "mine", "column": "b", "condition": "equals", "values": [typed], "output": "o"}),
+        ("join_tables", {"table": "mine", "other_table": "mine", "column": "b", "kind": "inner", "output": "o"}),
+        (
+            "add_column",
+            {
+                "table": "mine",
+                "left": typed,
+                "operator": "plus",
+                "right": "b",
+                "column": "c",
+                "decimals": 0,
+                "output": "o",
+            },
+        ),
+        (
+            "add_column",
+            {
+                "table": "orders",
+                "left": "quantity",
+                "operator": "plus",
+                "right": "quantity",
+                "column": "quantity",
+                "decimals": 0,
+                "output": "o",
+            },
+        ),
+        (
+            "group_rows",
+            {"table": "mine", "by": ["b"], "functions": ["sum"], "columns": [typed], "names": ["n"], "output": "o"},
+        ),
+        ("write_table", {"text": f"{typed},{typed}\n1,2\n", "output": "o"}),
+    ]
+    for name, arguments in attempts:
+        result = call(session, name, **arguments)
+        assert result.is_error, name
+        assert "submit" not in result.content.replace("\\x7btool:submit}", ""), result.content
+    assert not session.submitted
+
+
 def test_an_operation_answers_with_the_shape_and_the_first_rows() -> None:
     session = started()
     result = call(session, "sort_rows", table="orders", columns=["quantity"], directions=["descending"], output="s")
