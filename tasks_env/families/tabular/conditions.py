@@ -17,8 +17,8 @@ _SHARES = (0.5, 0.65, 0.75)
 """The part of the rows that a filter aims to keep, by the number of filters."""
 
 
-def draw_filters(table: Table, names: Sequence[str], rng: random.Random) -> tuple[Filter, ...] | None:
-    """One filter on each named column, of which each, and each bound of each, decides about some row.
+def draw_filters(table: Table, names: Sequence[str], rng: random.Random) -> tuple[tuple[Filter, ...], Table] | None:
+    """One filter on each named column, of which each, and each bound of each, decides about some row; what they keep.
 
     Returns None if a few tries find none.
     """
@@ -32,7 +32,7 @@ def draw_filters(table: Table, names: Sequence[str], rng: random.Random) -> tupl
             filters.append(condition)
             rest = filter_rows(rest, condition)
         if len(filters) < 2 or _all_matter(table, tuple(filters), rest):
-            return tuple(filters)
+            return tuple(filters), rest
     return None
 
 

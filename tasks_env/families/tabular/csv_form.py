@@ -58,9 +58,10 @@ def csv_text(names: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 def table_csv(table: Table) -> str:
     """A table as CSV text."""
-    return csv_text(
-        table.names(), [[cell if type(cell) is str else text_of(cell) for cell in row] for row in table.rows]
-    )
+    if any(column.optional for column in table.columns):
+        return csv_text(table.names(), [[text_of(cell) for cell in row] for row in table.rows])
+    # As `text_of` has it where no cell is empty.
+    return csv_text(table.names(), [list(map(str, row)) for row in table.rows])
 
 
 def parse_csv(text: str) -> tuple[list[str], list[list[str]]]:

@@ -6,8 +6,9 @@ import random
 from dataclasses import dataclass
 
 from tasks_env.families.tabular.conditions import draw_filters
-from tasks_env.families.tabular.evaluate import filtered, finished, widened
+from tasks_env.families.tabular.evaluate import widened_by
 from tasks_env.families.tabular.inputs import draw_tables
+from tasks_env.families.tabular.operations import count_groups
 from tasks_env.families.tabular.params import TabularParams
 from tasks_env.families.tabular.roles import Roles, draw_roles
 from tasks_env.families.tabular.spec import Aggregate, Derive, Direction, Join, SortKey, Spec
@@ -25,22 +26,26 @@ class Candidate:
     tables: dict[str, Table]
     wide: Table
     """The main table with the columns of its joins and the derived one."""
+    kept: Table
+    """The rows of `wide` that meet every filter."""
+
+    @property
+    def main(self) -> Table:
+        """The main table."""
+        return self.tables[self.spec.tables[0].name]
 
 
 def draw(params: TabularParams, rng: random.Random) -> Candidate | None:
     """A candidate task, or None if the draw left too little to work with."""
     roles = draw_roles(params, rng)
     specs, tables = draw_tables(params, roles, rng)
-    open_spec = Spec(
-        tables=specs,
-        joins=tuple(Join(table=far.name, column=far.key.name, kind=kind) for far, kind in roles.joins),
-        derive=_derive(roles.formula) if roles.formula else None,
-        columns=(),
-    )
-    wide = widened(open_spec, tables)
-    filters = draw_filters(wide, roles.filtered, rng)
-    if filters is None:
+    joins = tuple([Join(table=far.name, column=far.key.name, kind=kind) for far, kind in roles.joins])
+    derive = _derive(roles.formula) if roles.formula else None
+    wide = widened_by(tables[roles.theme.table], joins, derive, tables)
+    drawn = draw_filters(wide, roles.filtered, rng)
+    if drawn is None:
         return None
+    filters, kept = drawn
     if roles.keys:
         aggregate = Aggregate(by=roles.keys, measures=roles.measures, decimals=rng.choice((1, 2, 3)))
         columns = (*roles.keys, *(m.column for m in roles.measures))
@@ -50,13 +55,23 @@ def draw(params: TabularParams, rng: random.Random) -> Candidate | None:
     sort = _draw_sort(params, roles, wide, columns, rng)
     if sort is None:
         return None
-    spec = open_spec.model_copy(update={"filters": filters, "aggregate": aggregate, "sort": sort, "columns": columns})
+    limit = None
     if params.limit:
-        count = len(finished(spec, filtered(spec, wide)).rows)
+        count = count_groups(kept, roles.keys) if roles.keys else len(kept.rows)
         if count < 3:
             return None
-        spec = spec.model_copy(update={"limit": rng.randint(max(2, count // 2), count - 1)})
-    return Candidate(spec, tables, wide)
+        limit = rng.randint(max(2, count // 2), count - 1)
+    spec = Spec(
+        tables=specs,
+        joins=joins,
+        derive=derive,
+        filters=filters,
+        aggregate=aggregate,
+        sort=sort,
+        limit=limit,
+        columns=columns,
+    )
+    return Candidate(spec, tables, wide, kept)
 
 
 def _derive(formula: Formula) -> Derive:

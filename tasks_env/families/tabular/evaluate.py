@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tasks_env.families.tabular import operations
 from tasks_env.families.tabular.csv_form import parse_csv
-from tasks_env.families.tabular.spec import Spec, TableSpec
+from tasks_env.families.tabular.spec import Derive, Filter, Join, SortKey, Spec, TableSpec
 from tasks_env.families.tabular.table import Column, Table, typed_table
 
 
 def widened(spec: Spec, tables: Mapping[str, Table]) -> Table:
     """The main table with the columns of its joins and the derived one, before any filter."""
-    table = tables[spec.tables[0].name]
-    for join in spec.joins:
+    return widened_by(tables[spec.tables[0].name], spec.joins, spec.derive, tables)
+
+
+def widened_by(table: Table, joins: Sequence[Join], derive: Derive | None, tables: Mapping[str, Table]) -> Table:
+    """`table` with the columns of the joins and the derived one."""
+    for join in joins:
         table = operations.join_tables(table, tables[join.table], join)
-    return operations.add_column(table, spec.derive) if spec.derive else table
+    return operations.add_column(table, derive) if derive else table
 
 
 def filtered(spec: Spec, table: Table) -> Table:
     """The rows of the widened table that meet every filter."""
-    for condition in spec.filters:
+    return filtered_by(spec.filters, table)
+
+
+def filtered_by(filters: Sequence[Filter], table: Table) -> Table:
+    """The rows that meet every filter."""
+    for condition in filters:
         table = operations.filter_rows(table, condition)
     return table
 
 
 def finished(spec: Spec, table: Table) -> Table:
     """The result from the filtered rows: grouping, sorting, limit, choice of columns."""
-    if spec.aggregate:
-        aggregate = spec.aggregate
-        table = operations.group_rows(table, aggregate.by, aggregate.measures, aggregate.decimals)
-    table = operations.sort_rows(table, spec.sort)
-    if spec.limit is not None:
-        table = operations.limit_rows(table, spec.limit)
-    return operations.select_columns(table, spec.columns)
+    return ranked(grouped(spec, table), spec.sort, spec.limit, spec.columns)
+
+
+def grouped(spec: Spec, table: Table) -> Table:
+    """The groups of the filtered rows, or the rows themselves without grouping."""
+    if not spec.aggregate:
+        return table
+    return operations.group_rows(table, spec.aggregate.by, spec.aggregate.measures, spec.aggregate.decimals)
+
+
+def ranked(table: Table, sort: Sequence[SortKey], limit: int | None, columns: Sequence[str]) -> Table:
+    """The result from the groups or rows: sorting, limit, choice of columns."""
+    table = operations.sort_rows(table, sort)
+    if limit is not None:
+        table = operations.limit_rows(table, limit)
+    return operations.select_columns(table, columns)
 
 
 def evaluate(spec: Spec, tables: Mapping[str, Table]) -> Table:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tasks_env.errors import GenerationError
 from tasks_env.families.tabular.csv_form import table_csv
 from tasks_env.families.tabular.draw import Candidate, draw
-from tasks_env.families.tabular.evaluate import filtered, finished, widened
+from tasks_env.families.tabular.evaluate import filtered_by, grouped, ranked, widened_by
 from tasks_env.families.tabular.params import TabularParams
-from tasks_env.families.tabular.readings import decisive_readings
-from tasks_env.families.tabular.spec import Spec
+from tasks_env.families.tabular.readings import filter_readings, join_readings, sort_readings
+from tasks_env.families.tabular.spec import Join, Spec
 from tasks_env.families.tabular.table import Table
 from tasks_env.seeding import derive
 from tasks_env.types import Content
@@ -43,32 +43,59 @@ def generate(params: TabularParams, seed: int) -> Content:
 
 def accepted_result(candidate: Candidate) -> Table | None:
     """The candidate's result, or None if it is trivial or a decisive wrong reading gives the same."""
-    spec, tables = candidate.spec, candidate.tables
-    kept = filtered(spec, candidate.wide)
-    result = finished(spec, kept)
-    if len(result.rows) < 2:
+    # The checks are independent of each other; what rejects most for the least work comes first.
+    spec, kept = candidate.spec, candidate.kept
+    if not all(_other_rows(candidate, joins) for _, joins in join_readings(spec.joins)):
         return None
-    if spec.aggregate:
-        # Of all groups, not only of those within the limit: where an empty measure sorts would be open.
-        groups = finished(spec.model_copy(update={"limit": None}), kept)
-        if any(None in row for row in groups.rows):
+    groups = grouped(spec, kept)
+    # Of all groups, not only of those within the limit: where an empty measure sorts would be open.
+    if spec.aggregate and _has_empty(groups):
+        return None
+    result = ranked(groups, spec.sort, spec.limit, spec.columns)
+    if len(result.rows) < 2 or any(_same(result, table) for table in candidate.tables.values()):
+        return None
+    for _, sort in sort_readings(spec.sort):
+        if ranked(groups, sort, spec.limit, spec.columns).rows == result.rows:
             return None
-    if any(result.rows == table.rows and result.names() == table.names() for table in tables.values()):
-        return None
-    for _, reading in decisive_readings(spec):
-        # A reading shares what it does not change with the spec, and so the work up to there.
-        if reading.joins is not spec.joins:
-            rows = filtered(reading, widened(reading, tables))
-        else:
-            rows = kept if reading.filters is spec.filters else filtered(reading, candidate.wide)
-        if not _surely_other(reading, rows, result) and finished(reading, rows).rows == result.rows:
+    # Without the limit there would be more rows: it was drawn below their number.
+    for _, filters in filter_readings(spec.filters):
+        if _same_result(spec, filtered_by(filters, candidate.wide), result):
+            return None
+    for _, joins in join_readings(spec.joins):
+        wide = widened_by(candidate.main, joins, spec.derive, candidate.tables)
+        if _same_result(spec, filtered_by(spec.filters, wide), result):
             return None
     return result
 
 
-def _surely_other(reading: Spec, rows: Table, result: Table) -> bool:
-    """Whether the number of rows alone tells a reading's result from the right one."""
-    if reading.aggregate:
-        return False
-    count = len(rows.rows) if reading.limit is None else min(reading.limit, len(rows.rows))
-    return count != len(result.rows)
+def _other_rows(candidate: Candidate, joins: tuple[Join, ...]) -> bool:
+    """Whether joins of which one is of the other kind give any other row that meets the filters.
+
+    A join decides about each row of the main table alone, so the kinds can differ only in the rows whose reference
+    leads nowhere: the left join of those says which rows one kind has and the other lacks.
+    """
+    spec, tables = candidate.spec, candidate.tables
+    own = next(join for join, other in zip(spec.joins, joins, strict=True) if join.kind != other.kind)
+    lookup = tables[own.table]
+    known = {row[lookup.index(own.column)] for row in lookup.rows}
+    position = candidate.main.index(own.column)
+    lost = Table(candidate.main.columns, [row for row in candidate.main.rows if row[position] not in known])
+    left = spec.joins if own.kind == "left" else joins
+    return bool(filtered_by(spec.filters, widened_by(lost, left, spec.derive, tables)).rows)
+
+
+def _same_result(spec: Spec, kept: Table, result: Table) -> bool:
+    """Whether other rows would give the same result."""
+    if not spec.aggregate:
+        count = len(kept.rows) if spec.limit is None else min(spec.limit, len(kept.rows))
+        if count != len(result.rows):
+            return False
+    return ranked(grouped(spec, kept), spec.sort, spec.limit, spec.columns).rows == result.rows
+
+
+def _same(table: Table, other: Table) -> bool:
+    return table.rows == other.rows and table.names() == other.names()
+
+
+def _has_empty(table: Table) -> bool:
+    return any(column.optional for column in table.columns) and any(None in row for row in table.rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from typing import Any
 
 from tasks_env.families.tabular.spec import Comparison, Derive, Filter, Join, Measure, Operator, SortKey
@@ -48,8 +49,13 @@ _COMPARED: Mapping[Comparison, Callable[[Any, Any], bool]] = {
 
 def rounded(value: Decimal, decimals: int) -> Decimal:
     """`value` to `decimals` digits after the point, halves away from zero."""
-    result = value.quantize(Decimal(1).scaleb(-decimals), context=EXACT)
+    result = value.quantize(_unit(decimals), context=EXACT)
     return result if result else abs(result)
+
+
+@lru_cache(maxsize=64)
+def _unit(decimals: int) -> Decimal:
+    return Decimal(1).scaleb(-decimals)
 
 
 def _test(condition: Filter, column: Column) -> Callable[[Any], bool]:
@@ -103,11 +109,10 @@ def join_tables(table: Table, other: Table, join: Join, max_rows: int | None = N
     if join.kind == "left":
         added = tuple(column.model_copy(update={"optional": True}) for column in added)
         unmatched = [(None,) * len(added)]
-    rows: list[Row] = []
-    for row in table.rows:
-        rows.extend(row + match for match in matches.get(row[own], unmatched))
-        if max_rows is not None and len(rows) > max_rows:
-            raise OverflowError(f"more than {max_rows} rows")
+    joined = (row + match for row in table.rows for match in matches.get(row[own], unmatched))
+    rows = list(joined if max_rows is None else islice(joined, max_rows + 1))
+    if max_rows is not None and len(rows) > max_rows:
+        raise OverflowError(f"more than {max_rows} rows")
     return Table(table.columns + added, rows)
 
 
@@ -173,7 +178,7 @@ def group_rows(table: Table, by: Sequence[str], measures: Sequence[Measure], dec
     keys = [table.index(name) for name in by]
     groups: dict[Row, list[Row]] = {}
     for row in table.rows:
-        groups.setdefault(tuple(row[key] for key in keys), []).append(row)
+        groups.setdefault(tuple([row[key] for key in keys]), []).append(row)
     sources = [None if m.function == "count" else table.index(m.of) for m in measures]
     rows: list[Row] = []
     with localcontext(EXACT):
@@ -185,6 +190,12 @@ def group_rows(table: Table, by: Sequence[str], measures: Sequence[Measure], dec
             rows.append((*key, *cells))
     columns = [table.columns[key] for key in keys] + [_measure_column(m, table, decimals) for m in measures]
     return Table(tuple(columns), rows)
+
+
+def count_groups(table: Table, by: Sequence[str]) -> int:
+    """How many rows `group_rows` would give."""
+    keys = [table.index(name) for name in by]
+    return len({tuple([row[key] for key in keys]) for row in table.rows})
 
 
 def sort_rows(table: Table, keys: Sequence[SortKey]) -> Table:

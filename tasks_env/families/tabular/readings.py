@@ -9,6 +9,7 @@ from tasks_env.families.tabular.spec import (
     Direction,
     Filter,
     Function,
+    Join,
     JoinKind,
     Operator,
     SortKey,
@@ -45,16 +46,27 @@ def decisive_readings(spec: Spec) -> Iterator[tuple[str, Spec]]:
     """Readings that must change the result, with a name: a step left out, a bound taken the other way."""
     for name, filters in filter_readings(spec.filters):
         yield name, spec.model_copy(update={"filters": filters})
-    for position, join in enumerate(spec.joins):
-        other_join = join.model_copy(update={"kind": OTHER_JOIN[join.kind]})
-        joins = (*spec.joins[:position], other_join, *spec.joins[position + 1 :])
-        yield f"kind of join {position + 1}", spec.model_copy(update={"joins": joins})
-    if spec.sort:
-        yield "sort left out", spec.model_copy(update={"sort": ()})
-        first = SortKey(column=spec.sort[0].column, order=OPPOSITE[spec.sort[0].order])
-        yield "sort reversed", spec.model_copy(update={"sort": (first, *spec.sort[1:])})
+    for name, joins in join_readings(spec.joins):
+        yield name, spec.model_copy(update={"joins": joins})
+    for name, sort in sort_readings(spec.sort):
+        yield name, spec.model_copy(update={"sort": sort})
     if spec.limit is not None:
         yield "limit left out", spec.model_copy(update={"limit": None})
+
+
+def join_readings(joins: tuple[Join, ...]) -> Iterator[tuple[str, tuple[Join, ...]]]:
+    """Wrong readings of the joins alone: one of the other kind."""
+    for position, join in enumerate(joins):
+        other = Join(table=join.table, column=join.column, kind=OTHER_JOIN[join.kind])
+        yield f"kind of join {position + 1}", (*joins[:position], other, *joins[position + 1 :])
+
+
+def sort_readings(sort: tuple[SortKey, ...]) -> Iterator[tuple[str, tuple[SortKey, ...]]]:
+    """Wrong readings of the order alone: none at all, or the first key taken the other way."""
+    if sort:
+        yield "sort left out", ()
+        first = SortKey(column=sort[0].column, order=OPPOSITE[sort[0].order])
+        yield "sort reversed", (first, *sort[1:])
 
 
 def careless_readings(spec: Spec) -> Iterator[tuple[str, Spec]]:

@@ -43,11 +43,10 @@ class Table:
 
     def index(self, name: str) -> int:
         """The position of the column called `name`. Raises `KeyError`."""
-        names = self.names()
-        try:
-            return names.index(name)
-        except ValueError:
-            raise KeyError(f"no column {name!r} among {names}") from None
+        for position, column in enumerate(self.columns):
+            if column.name == name:
+                return position
+        raise KeyError(f"no column {name!r} among {self.names()}")
 
     def column(self, name: str) -> Column:
         """The column called `name`. Raises `KeyError`."""

@@ -12,12 +12,14 @@ from tasks_env import GenerationError
 from tasks_env.canonical import canonical_json
 from tasks_env.families.tabular import generate as generation
 from tasks_env.families.tabular.csv_form import parse_csv, table_csv
+from tasks_env.families.tabular.draw import draw
 from tasks_env.families.tabular.evaluate import evaluate, parse_tables
-from tasks_env.families.tabular.generate import generate
+from tasks_env.families.tabular.generate import accepted_result, generate
 from tasks_env.families.tabular.readings import decisive_readings
 from tasks_env.families.tabular.second_solver import solve
 from tasks_env.families.tabular.spec import Comparison, Spec
 from tasks_env.families.tabular.themes import EXTRA_FIELDS, THEMES
+from tasks_env.seeding import derive
 
 from .levels import EASY, HARD, LEVELS, changed, instance
 
@@ -92,6 +94,31 @@ def test_every_decisive_wrong_reading_changes_the_result(level: str) -> None:
             if reading.sort or spec.aggregate is None:
                 # Groups without a stated order have none in SQL.
                 assert solve(reading.to_json(), {"tables": texts}) != truth, name
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_candidate_is_accepted_exactly_if_its_result_is_telling_and_every_decisive_wrong_reading_differs(
+    level: str,
+) -> None:
+    rng = derive(7, level)
+    outcomes: Counter[bool] = Counter()
+    for candidate in [draw(LEVELS[level], rng) for _ in range(60)]:
+        if candidate is None:
+            continue
+        spec, tables = candidate.spec, candidate.tables
+        right = evaluate(spec, tables)
+        groups = evaluate(spec.model_copy(update={"limit": None}), tables)
+        telling = len(right.rows) >= 2 and not any(
+            right.rows == table.rows and right.names() == table.names() for table in tables.values()
+        )
+        sure = not (spec.aggregate and any(None in row for row in groups.rows))
+        differ = all(evaluate(reading, tables).rows != right.rows for _, reading in decisive_readings(spec))
+        found = accepted_result(candidate)
+        assert (found is not None) == (telling and sure and differ), spec
+        assert found is None or (found.rows, found.names()) == (right.rows, right.names())
+        outcomes[found is not None] += 1
+    assert outcomes[True]
+    assert outcomes[False] or level in ("easy", "easy_missing", "source_order")
 
 
 @pytest.mark.parametrize("level", LEVELS)
