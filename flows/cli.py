@@ -47,10 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"agent-bench: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print(
-            "agent-bench: interrupted; finished work is kept, the same command goes on from there",
-            file=sys.stderr,
-        )
+        on = "finished work is kept, the same command goes on from there"
+        over = "the same command starts over"
+        print(f"agent-bench: interrupted; {over if command in (_verify, _replay) else on}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

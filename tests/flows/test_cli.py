@@ -254,6 +254,17 @@ class TestWork:
         assert main(["plan", "--manifest", str(manifest)]) == 130
         assert "finished work is kept" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("command", ["verify", "replay"])
+    def test_interrupt_of_a_command_that_keeps_nothing_does_not_say_that_it_does(
+        self, command: str, manifest: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*_arguments: object, **_options: object) -> str:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(f"flows.{command}.{command}", interrupted)
+        assert main([command, "--manifest", str(manifest)]) == 130
+        assert capsys.readouterr().err == "agent-bench: interrupted; the same command starts over\n"
+
     def test_reader_that_leaves_early_is_no_traceback(self, manifest: Path) -> None:
         program = "import sys; from flows.cli import main; sys.exit(main(sys.argv[1:]))"
         reading, writing = os.pipe()
