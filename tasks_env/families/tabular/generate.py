@@ -36,8 +36,8 @@ def generate(params: TabularParams, seed: int) -> Content:
                 truth={"csv": table_csv(result)},
             )
     raise GenerationError(
-        f"tabular: no acceptable task for seed {seed} in {MAX_TRIES} tries with {params!r}; more rows or fewer "
-        "operations make one likelier"
+        f"family 'tabular': no acceptable task for seed {seed} in {MAX_TRIES} tries with {params}; more rows, fewer"
+        " filters, joins or empty cells make one likelier"
     )
 
 

@@ -36,9 +36,18 @@ class TabularParams(Frozen):
             raise ValueError("groups ** group_keys may not exceed rows: most groups would be empty")
         if self.limit and self.group_keys and self.groups**self.group_keys < 3:
             raise ValueError("limit needs at least 3 groups: groups ** group_keys must be 3 or more")
-        least = 1 + self.filters * (3 if self.group_keys else 1) + self.joins + (2 if self.limit else 0)
-        if self.rows < least:
-            raise ValueError(
-                f"rows must be at least {least} here: with fewer, no task is likely in which every step matters"
-            )
+        if self.rows < self.least_rows:
+            raise ValueError(f"rows must be at least {self.least_rows} here, so that every step can matter")
         return self
+
+    @property
+    def least_rows(self) -> int:
+        """Fewer rows than this cannot hold a task in which every step matters.
+
+        The result has two rows, and three groups or rows to choose from where there is a limit; each comes from a row
+        that meets everything. Each filter needs a row that fails it alone, or leaving it out would change nothing;
+        each inner join needs a row that is dropped for its reference alone, or a left join would give the same. No row
+        serves twice. A left join needs none, since what tells it apart is in the result, and a task has one at most.
+        """
+        may_be_left = self.joins > 0 and (not self.group_keys or self.measures > 1)
+        return (3 if self.limit else 2) + self.filters + self.joins - may_be_left

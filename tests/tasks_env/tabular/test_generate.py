@@ -13,9 +13,9 @@ from tasks_env.canonical import canonical_json
 from tasks_env.families.tabular import generate as generation
 from tasks_env.families.tabular.csv_form import parse_csv, table_csv
 from tasks_env.families.tabular.draw import draw
-from tasks_env.families.tabular.evaluate import evaluate, parse_tables
+from tasks_env.families.tabular.evaluate import evaluate, filtered, parse_tables, widened
 from tasks_env.families.tabular.generate import accepted_result, generate
-from tasks_env.families.tabular.readings import decisive_readings
+from tasks_env.families.tabular.readings import decisive_readings, join_readings
 from tasks_env.families.tabular.second_solver import solve
 from tasks_env.families.tabular.spec import Comparison, Spec
 from tasks_env.families.tabular.themes import EXTRA_FIELDS, THEMES
@@ -122,6 +122,27 @@ def test_a_candidate_is_accepted_exactly_if_its_result_is_telling_and_every_deci
 
 
 @pytest.mark.parametrize("level", LEVELS)
+def test_each_filter_and_each_inner_join_has_a_row_that_it_alone_drops(level: str) -> None:
+    """What the smallest number of rows is counted from."""
+    for spec, texts, _ in drawn(level):
+        tables = parse_tables(spec.tables, texts)
+        kept = len(filtered(spec, widened(spec, tables)).rows)
+        dropped = 0
+        for position in range(len(spec.filters)):
+            fewer = spec.model_copy(update={"filters": spec.filters[:position] + spec.filters[position + 1 :]})
+            alone = len(filtered(fewer, widened(fewer, tables)).rows) - kept
+            assert alone > 0
+            dropped += alone
+        for name, joins in join_readings(spec.joins):
+            other = spec.model_copy(update={"joins": joins})
+            if spec.joins[int(name[-1]) - 1].kind == "inner":
+                alone = len(filtered(other, widened(other, tables)).rows) - kept
+                assert alone > 0
+                dropped += alone
+        assert LEVELS[level].least_rows <= kept + dropped <= LEVELS[level].rows
+
+
+@pytest.mark.parametrize("level", LEVELS)
 def test_every_bound_lies_on_a_row_and_the_order_is_total(level: str) -> None:
     for spec, texts, _ in drawn(level):
         cells: dict[str, set[str]] = {}
@@ -174,7 +195,7 @@ def test_generated_data_holds_no_placeholder() -> None:
 
 def test_a_seed_without_an_acceptable_task_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generation, "MAX_TRIES", 0)
-    with pytest.raises(GenerationError, match="seed 5"):
+    with pytest.raises(GenerationError, match=r"family 'tabular'.* seed 5 .*rows=12.*more rows"):
         generate(EASY, 5)
 
 
