@@ -87,6 +87,16 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--cells", action="store_true", help="list every cell")
     sub.set_defaults(command=_plan)
     sub = commands.add_parser(
+        "status",
+        help="where a study stands: planned, done, running, spend, time left",
+        description="Where a study stands right now, also while another process works on it: episodes planned, done, "
+        "in infra_error and running, money spent, reserved and unknown, time left. Reads files alone, writes nothing.",
+    )
+    _add_study_options(sub)
+    _add_grid_options(sub)
+    sub.add_argument("--cells", action="store_true", help="list every cell")
+    sub.set_defaults(command=_status)
+    sub = commands.add_parser(
         "view",
         help="one episode's transcript as markdown",
         description="One episode's transcript as markdown. Without an id: a list of finished episodes to choose from.",
@@ -249,6 +259,15 @@ def _plan(arguments: argparse.Namespace) -> int:
     print(plan_text(Study(options), list_cells=arguments.cells))
     seconds = time.monotonic() - started
     _print_timings(options, {"plan": seconds}, seconds)
+    return 0
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from flows.context import Study
+    from flows.status import read_status, status_text
+
+    study = Study(_options(arguments))
+    print(status_text(study, read_status(study), list_cells=arguments.cells))
     return 0
 
 

@@ -11,21 +11,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pandera.pandas as pa
 
+from flows.outcomes import INFRA_ERROR as INFRA_ERROR
+from flows.outcomes import OUTCOMES as OUTCOMES
+
 SCHEMA_VERSION = 1
-
-INFRA_ERROR = "infra_error"
-
-OUTCOMES = (
-    "completed",
-    "step_cap",
-    "truncated",
-    "context_overflow",
-    "refused",
-    "malformed",
-    "no_submission",
-    INFRA_ERROR,
-)
-"""How an episode ended. All but `infra_error` are scored as the verifier says."""
 
 
 class Column(NamedTuple):

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flows.context import Study
-from flows.episodes.ledger import Ledger, Totals
-from flows.errors import StoreError
+from flows.episodes.books import read_books
+from flows.episodes.ledger import Totals
+from flows.files import storage
 from flows.grid import Cell, episode_count
-from flows.results import INFRA_ERROR
+from flows.outcomes import INFRA_ERROR
 from flows.store import MARKER
 
 PACE_WINDOW_S = 600.0
@@ -37,13 +38,13 @@ class CellStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """The whole study."""
+    """The chosen part of a study; money is that of the whole root."""
 
     cells: Sequence[CellStatus]
     totals: Totals
     cap_usd: float
     running: int
-    """Episodes that a living process holds money for."""
+    """Episodes of these cells that a living process holds money for."""
     recent: int
     """Episodes that finished within the last `PACE_WINDOW_S`."""
     recent_span_s: float
@@ -79,24 +80,23 @@ def read_status(study: Study, now: float | None = None) -> Status:
         now: Seconds since the epoch.
     """
     now = time.time() if now is None else now
+    books = read_books(study.store.ledger)
     cells, ages = [], []
     for model, cell in study.work:
         status = CellStatus(model, cell, episode_count(study.manifest, [model], [cell]))
         if study.has_variants(cell):
-            for episode in study.episodes(model, cell):
-                path = study.transcript(episode)
-                marker = study.store.marker(path)
-                if marker is not None:
-                    status.outcomes[marker["outcome"]] += 1
-                    ages.append(now - _written(path.with_suffix(f".{MARKER}"), now))
+            finished = study.finished(model, cell)
+            status.outcomes.update(marker["outcome"] for marker in finished.values())
+            folder = study.store.episodes(model, cell.id)
+            ages += [now - _written(folder / f"{episode_id}.{MARKER}", now) for episode_id in finished]
         cells.append(status)
     recent = [age for age in ages if age <= PACE_WINDOW_S]
-    totals = Ledger(study.store.ledger, study.manifest.budget.cap_usd).totals()
+    chosen = {(model, cell.id) for model, cell in study.work}
     return Status(
         cells=cells,
-        totals=totals,
+        totals=books.totals,
         cap_usd=study.manifest.budget.cap_usd,
-        running=len(totals.open) - len(totals.abandoned()),
+        running=sum((each.model, each.cell) in chosen for each in books.running),
         recent=len(recent),
         recent_span_s=max(recent, default=0.0),
     )
@@ -104,12 +104,11 @@ def read_status(study: Study, now: float | None = None) -> Status:
 
 def _written(path: Path, otherwise: float) -> float:
     """When a marker was written; `otherwise` if another attempt has just set it aside."""
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return otherwise
-    except OSError as error:
-        raise StoreError(path, error.strerror or str(error)) from error
+    with storage(path):
+        try:
+            return path.stat().st_mtime
+        except FileNotFoundError:
+            return otherwise
 
 
 def status_text(study: Study, status: Status, *, list_cells: bool = False) -> str:

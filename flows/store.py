@@ -135,7 +135,12 @@ class Store:
         path = transcript.with_suffix(f".{MARKER}")
         if not path.exists() or not transcript.is_file():
             return None
-        return _read_marker(path, "sha256", "outcome", "attempt")
+        try:
+            return _read_marker(path, "sha256", "outcome", "attempt")
+        except StoreError as error:
+            if isinstance(error.__cause__, FileNotFoundError):  # another process has just set the attempt aside
+                return None
+            raise
 
     @staticmethod
     def earlier_attempts(transcript: Path) -> int:

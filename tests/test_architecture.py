@@ -10,13 +10,13 @@ import flows
 
 ROOT = Path(flows.__file__).parent
 LAYERS = (
-    {"errors", "results", "console", "files", "orchestration"},
+    {"errors", "outcomes", "results", "console", "files", "orchestration"},
     {"manifest"},
     {"grid", "provenance", "models", "local_model", "store"},
     {"sets", "results_file", "stats"},
     {"context", "preregistration", "episodes", "report"},
-    {"analysis", "campaign", "plan", "readiness", "scoring"},
-    {"view", "status", "verify", "replay", "local_study"},
+    {"analysis", "campaign", "plan", "readiness", "scoring", "status", "verify"},
+    {"view", "replay", "local_study"},
     {"generate", "perturb", "run", "score", "analyze"},
     {"study"},
     {"cli"},

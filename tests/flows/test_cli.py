@@ -15,7 +15,10 @@ from flows.cli import main
 from tests.flows.small_study import open_study, prepare, run_episodes, tree_bytes, write_manifest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("generate", "perturb", "run", "score", "analyze", "study", "plan", "view", "replay", "verify", "local")
+COMMANDS = (
+    *("generate", "perturb", "run", "score", "analyze", "study", "plan", "status"),
+    *("view", "replay", "verify", "local"),
+)
 STAGES = COMMANDS[:5]
 HEAVY = ("pandas", "numpy", "prefect", "pydantic", "httpx", "matplotlib", "scipy", "pyarrow", "tasks_env", "ruamel")
 
@@ -72,7 +75,7 @@ class TestHelp:
         for code in ("0 done", "1 failed", "2 refused", "3 halted", "130 interrupted"):
             assert code in " ".join(text.split())
 
-    @pytest.mark.parametrize("name", [*STAGES, "view", "replay"])
+    @pytest.mark.parametrize("name", [*STAGES, "status", "view", "replay"])
     def test_every_stage_takes_the_options_of_the_study(self, capsys: pytest.CaptureFixture[str], name: str) -> None:
         with pytest.raises(SystemExit):
             main([name, "--help"])
@@ -117,13 +120,13 @@ class TestArguments:
 class TestRefusals:
     """Exit code 2, one message, nothing written."""
 
-    @pytest.mark.parametrize("name", [*STAGES, "study", "plan", "view", "replay", "verify"])
+    @pytest.mark.parametrize("name", [*STAGES, "study", "plan", "status", "view", "replay", "verify"])
     def test_missing_manifest(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
         message = refused(capsys, name, "--manifest", tmp_path / "none.yaml")
         assert message == f"agent-bench: {tmp_path}/none.yaml: no such manifest; give its path with --manifest\n"
         assert tree_bytes(tmp_path) == {}
 
-    @pytest.mark.parametrize("name", [*STAGES, "study", "plan", "view", "replay"])
+    @pytest.mark.parametrize("name", [*STAGES, "study", "plan", "status", "view", "replay"])
     @pytest.mark.parametrize(
         ("options", "changes", "expected"),
         [
