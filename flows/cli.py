@@ -97,6 +97,17 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--cells", action="store_true", help="list every cell")
     sub.set_defaults(command=_status)
     sub = commands.add_parser(
+        "ledger",
+        help="what was spent, by model, cell and attempt; `reconcile` frees what dead processes hold",
+        description="What the study's root has spent, may have spent and holds: by model, cell, attempt and what "
+        "became of it, discarded and failed attempts included. `ledger reconcile` lists what processes that died still hold, "
+        "asks, and frees it with a line in the ledger for each.",
+    )
+    sub.add_argument("action", nargs="?", choices=["reconcile"], help="free what dead processes hold")
+    sub.add_argument("--yes", action="store_true", help="with reconcile: free it without asking")
+    _add_study_options(sub)
+    sub.set_defaults(command=_ledger, model=None, cell=None, refuse=sub.error)
+    sub = commands.add_parser(
         "view",
         help="one episode's transcript as markdown",
         description="One episode's transcript as markdown. Without an id: a list of finished episodes to choose from.",
@@ -269,6 +280,29 @@ def _status(arguments: argparse.Namespace) -> int:
     study = Study(_options(arguments))
     print(status_text(study, read_status(study), list_cells=arguments.cells))
     return 0
+
+
+def _ledger(arguments: argparse.Namespace) -> int:
+    if arguments.yes and arguments.action is None:
+        arguments.refuse("--yes belongs to `ledger reconcile`")
+    from flows.bookkeeping import ledger_text, reconcile
+    from flows.console import Console
+    from flows.context import Study
+
+    study = Study(_options(arguments))
+    if arguments.action is None:
+        print(ledger_text(study))
+        return 0
+    on_terminal = sys.stdin is not None and sys.stdin.isatty()
+    reconcile(study, Console(), _asked if on_terminal else None, yes=arguments.yes)
+    return 0
+
+
+def _asked(question: str) -> str:
+    try:
+        return input(question)
+    except EOFError:  # Ctrl-D is no answer
+        return ""
 
 
 def _view(arguments: argparse.Namespace) -> int:

@@ -4,13 +4,14 @@ An append-only JSONL file, changed only under its lock:
 
     {"op": "reserve", "id", "usd", "model", "cell", "episode", "attempt", "pid", "at"}
     {"op": "extend",  "id", "usd"}
-    {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_out"}
+    {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning"}
     {"op": "release", "id", "usd", "pid", "at"}
 
 An episode's upper bound is one reservation; a conversation of several tasks holds all of theirs before it starts. A
 reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
 spent, so it stays booked until somebody who knows better releases it. `unknown_usd` is the part of a settled episode
-whose usage the provider did not say; it stays booked for good.
+whose usage the provider did not say; it stays booked for good. `tokens_in` holds the cached ones and `tokens_out` those
+of reasoning, `spent_usd` prices each at its own price; null: not known. Lines of earlier versions lack the two.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import math
 import os
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -138,6 +139,8 @@ class Ledger:
         unknown_usd: float,
         tokens_in: int | None,
         tokens_out: int | None,
+        tokens_cached: int | None = None,
+        tokens_reasoning: int | None = None,
     ) -> None:
         """Book what an attempt took and free the rest of its reservation."""
         # Not flushed to the disk: after a power cut the reservation would still be there, which is the safe side.
@@ -150,19 +153,24 @@ class Ledger:
                     "spent_usd": spent_usd,
                     "unknown_usd": unknown_usd,
                     "tokens_in": tokens_in,
+                    "tokens_cached": tokens_cached,
                     "tokens_out": tokens_out,
+                    "tokens_reasoning": tokens_reasoning,
                 },
                 durable=False,
             )
 
-    def release_abandoned(self) -> dict[str, float]:
+    def release_abandoned(self, only: Collection[str] | None = None) -> dict[str, float]:
         """Free the reservations of dead processes, each with a line for the record. Returns id → USD.
 
         Only for somebody who has looked at the provider's bill, while no other machine works on this root.
+
+        Args:
+            only: Of these, those that are still abandoned; null: all.
         """
         with self._lines.locked():
             self._catch_up()
-            abandoned = self._totals.abandoned()
+            abandoned = {key: usd for key, usd in self._totals.abandoned().items() if only is None or key in only}
             for key, usd in abandoned.items():
                 entry = {"op": "release", "id": key, "usd": usd, "pid": os.getpid(), "at": _now()}
                 self._append(entry)

@@ -214,6 +214,8 @@ class Runner:
             unknown_usd=account.spending.unknown_usd,
             tokens_in=account.spending.total("input_total"),
             tokens_out=account.spending.total("output_total"),
+            tokens_cached=account.spending.total("input_cached"),
+            tokens_reasoning=account.spending.total("output_reasoning"),
         )
 
     def _wake(self) -> None:

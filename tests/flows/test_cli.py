@@ -17,7 +17,7 @@ from tests.flows.small_study import open_study, prepare, run_episodes, tree_byte
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("generate", "perturb", "run", "score", "analyze", "study", "plan", "status"),
-    *("view", "replay", "verify", "local"),
+    *("ledger", "view", "replay", "verify", "local"),
 )
 STAGES = COMMANDS[:5]
 HEAVY = ("pandas", "numpy", "prefect", "pydantic", "httpx", "matplotlib", "scipy", "pyarrow", "tasks_env", "ruamel")
@@ -120,7 +120,7 @@ class TestArguments:
 class TestRefusals:
     """Exit code 2, one message, nothing written."""
 
-    @pytest.mark.parametrize("name", [*STAGES, "study", "plan", "status", "view", "replay", "verify"])
+    @pytest.mark.parametrize("name", [*STAGES, "study", "plan", "status", "ledger", "view", "replay", "verify"])
     def test_missing_manifest(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
         message = refused(capsys, name, "--manifest", tmp_path / "none.yaml")
         assert message == f"agent-bench: {tmp_path}/none.yaml: no such manifest; give its path with --manifest\n"
