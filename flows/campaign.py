@@ -7,6 +7,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from flows.console import Console, StageProgress
 from flows.context import Study
@@ -14,13 +15,14 @@ from flows.episodes.job import Job, Summary
 from flows.episodes.ledger import Ledger
 from flows.episodes.pacing import Sleep, paces
 from flows.episodes.runner import CapReached, Runner
-from flows.episodes.transcript import expected_bytes
+from flows.episodes.transcript import expected_bytes, read_transcript
 from flows.errors import RunHalted, StudyError
 from flows.grid import Cell, Episode, conversations_of
 from flows.manifest import HttpModel, ScriptedModel
 from flows.models import Client, open_adapter, open_client, resolve_endpoint
 from flows.models.adapter import Adapter
 from flows.models.scripted import ScriptedAdapter
+from flows.store import Store
 
 INFRA = "infra_error"
 
@@ -40,6 +42,8 @@ class Tally:
     planned: int = 0
     skipped: int = 0
     """Complete before this run."""
+    passed_over: int = 0
+    """Unfinished, and not what this run was told to run."""
     outcomes: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """The latest outcome of every episode, by this run or an earlier one."""
 
@@ -108,7 +112,7 @@ class Campaign:
         return self.capped or self.halted is not None
 
     def jobs(self, model: str, cell: Cell) -> list[Job]:
-        """The cell's unfinished episodes, those of a conversation as one job.
+        """The cell's unfinished episodes that are to be run, those of a conversation as one job.
 
         Each finished one is counted and gives one log line.
         """
@@ -122,12 +126,26 @@ class Campaign:
             for episode, outcome in zip(conversation, outcomes, strict=bool(outcomes)):
                 self._count(episode, outcome)
             if not outcomes or INFRA in outcomes:
+                if self.study.options.only == INFRA and not self._failed_last(conversation):
+                    self.tally.passed_over += len(conversation)
+                    continue
                 jobs.append(_job([Job(e, instances[e.instance_id], variants[e.variant_id]) for e in conversation]))
                 continue
             self.tally.skipped += len(conversation)
             for episode in conversation:
                 self.console.line(f"skip {model} {cell.id} {episode.episode_id}: complete")
         return jobs
+
+    def _failed_last(self, conversation: Sequence[Episode]) -> bool:
+        """Whether the latest finished attempt at any of its tasks ended in infra_error."""
+        return any(
+            latest_outcome(self.study.store, self.study.transcript(episode)) == INFRA for episode in conversation
+        )
+
+    def is_complete(self, model: str, cell: Cell) -> bool:
+        """Whether no later run repeats any of the cell's episodes. Only after `jobs`."""
+        outcomes = self.tally.outcomes[(model, cell.id)]
+        return outcomes.total() - outcomes[INFRA] == len(self.study.episodes(model, cell))
 
     def check_disk(self, episodes: int) -> None:
         """Refuse to start `episodes` that would overrun the disk budget.
@@ -214,6 +232,21 @@ class Campaign:
         return open_adapter(entry, endpoint, settings.max_output_tokens, self._client, settings.parallel_calls)
 
 
+def latest_outcome(store: Store, transcript: Path) -> str | None:
+    """How the latest finished attempt at an episode ended; null if none was ever finished.
+
+    An attempt that was set aside for another one, which was broken off, is still the latest finished one.
+    """
+    marker = store.marker(transcript)
+    if marker is not None:
+        return str(marker["outcome"])
+    number = store.earlier_attempts(transcript)
+    if number == 0:
+        return None
+    events = read_transcript(store.earlier_attempt(transcript, number))
+    return events[-1].get("outcome") if events else None
+
+
 def _job(tasks: Sequence[Job]) -> Job:
     """The tasks of one conversation as one job."""
     first, *others = tasks
@@ -256,6 +289,11 @@ def summary_lines(campaign: Campaign) -> list[str]:
         lines.append(
             f"run: {sum(abandoned.values()):.4f} USD of these are held for {len(abandoned)} episodes whose process "
             "died; they may have been spent and count against the cap"
+        )
+    if tally.passed_over:
+        lines.append(
+            f"run: {tally.passed_over} unfinished episodes were passed over: their latest attempt is no infra_error; "
+            "run without --only to go on with them"
         )
     if campaign.capped:
         lines.append(

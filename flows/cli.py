@@ -71,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         _add_grid_options(sub)
         if stage == "score":
             _add_strict(sub)
+        if stage == "run":
+            _add_only(sub)
         sub.set_defaults(command=_stage, stage=stage, strict=False)
     sub = commands.add_parser("study", help="all five stages in order", description="All five stages in order.")
     _add_study_options(sub)
@@ -100,8 +102,8 @@ def _parser() -> argparse.ArgumentParser:
         "ledger",
         help="what was spent, by model, cell and attempt; `reconcile` frees what dead processes hold",
         description="What the study's root has spent, may have spent and holds: by model, cell, attempt and what "
-        "became of it, discarded and failed attempts included. `ledger reconcile` lists what processes that died still hold, "
-        "asks, and frees it with a line in the ledger for each.",
+        "became of it, discarded and failed attempts included. `ledger reconcile` lists what processes that died "
+        "still hold, asks, and frees it with a line in the ledger for each.",
     )
     sub.add_argument("action", nargs="?", choices=["reconcile"], help="free what dead processes hold")
     sub.add_argument("--yes", action="store_true", help="with reconcile: free it without asking")
@@ -178,6 +180,15 @@ def _add_strict(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_only(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--only",
+        choices=["infra_error"],
+        help="attempt again those episodes alone whose latest attempt ended in infra_error; what was never finished "
+        "is left for another run",
+    )
+
+
 def _seed(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,19}", text) or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"a seed is a whole number from 0 to 2^63 - 1, got {text!r}")
@@ -199,6 +210,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         seed=arguments.seed,
         model=arguments.model,
         cell=arguments.cell,
+        only=getattr(arguments, "only", None),
     )
 
 

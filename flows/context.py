@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,6 +36,9 @@ class Options(BaseModel):
     seed: int | None = Field(default=None, ge=0, description="Master seed in place of the manifest's")
     model: str | None = Field(default=None, description="Only this model of the grid")
     cell: str | None = Field(default=None, description="Only this cell of the grid")
+    only: Literal["infra_error"] | None = Field(
+        default=None, description="Run only episodes whose latest attempt ended so"
+    )
 
 
 class Study:
@@ -100,6 +103,10 @@ class Study:
             if len(whole) == len(markers):
                 found |= whole
         return found
+
+    def whole(self) -> Study:
+        """The same study with every model and cell of its grid."""
+        return open_study(self.options.model_copy(update={"model": None, "cell": None, "only": None}))
 
     def transcript(self, episode: Episode) -> Path:
         """Where the episode's transcript is, or will be."""

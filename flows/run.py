@@ -43,7 +43,9 @@ async def run(options: Options) -> dict[str, int]:
         with console.progress("run", left, "episodes") as progress:
             campaign.show_on(progress)
             for model in study.models:
-                complete = [cell for name, cell, jobs in work if name == model and not jobs]
+                complete = [
+                    cell for name, cell, jobs in work if name == model and not jobs and campaign.is_complete(name, cell)
+                ]
                 if complete:
                     await _complete_task(campaign, model, complete)()
             async with asyncio.TaskGroup() as group:

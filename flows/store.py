@@ -147,12 +147,17 @@ class Store:
         """How many finished attempts were set aside."""
         return len(list(transcript.parent.glob(f"{transcript.stem}.attempt-*.jsonl")))
 
+    @staticmethod
+    def earlier_attempt(transcript: Path, number: int) -> Path:
+        """Where a finished attempt is kept that was set aside."""
+        return transcript.with_suffix(f".attempt-{number}.jsonl")
+
     def set_aside(self, transcript: Path) -> None:
         """Make room for another attempt: a finished one is kept under its number, an interrupted one is dropped."""
         with storage(transcript):
             if self.marker(transcript) is not None:
                 number = self.earlier_attempts(transcript) + 1
-                transcript.rename(transcript.with_suffix(f".attempt-{number}.jsonl"))
+                transcript.rename(self.earlier_attempt(transcript, number))
             transcript.with_suffix(f".{MARKER}").unlink(missing_ok=True)
             transcript.unlink(missing_ok=True)
 

@@ -98,6 +98,8 @@ class TestArguments:
             (["plan", "--seed", "٣"], "a seed is a whole number"),
             (["plan", "--smoke", "--profile", "full"], "not allowed with argument"),
             (["run", "--profile", "full", "--smoke"], "not allowed with argument"),
+            (["run", "--only", "completed"], "invalid choice: 'completed'"),
+            (["score", "--only", "infra_error"], "unrecognized arguments"),
         ],
     )
     def test_mistakes_are_refused(
@@ -109,8 +111,15 @@ class TestArguments:
         parsed = cli._parser().parse_args(
             ["run", "--manifest", "m.yaml", "--seed", "5", "--model", "a", "--cell", "b", "--profile", "p"]
         )
-        options = cli._options(parsed)
-        assert options.model_dump() == {"manifest": "m.yaml", "profile": "p", "seed": 5, "model": "a", "cell": "b"}
+        assert cli._options(parsed).model_dump() == {
+            "manifest": "m.yaml",
+            "profile": "p",
+            "seed": 5,
+            "model": "a",
+            "cell": "b",
+            "only": None,
+        }
+        assert cli._options(cli._parser().parse_args(["run", "--only", "infra_error"])).only == "infra_error"
 
     def test_smoke_is_the_smoke_profile(self) -> None:
         assert cli._options(cli._parser().parse_args(["score", "--smoke"])).profile == "smoke"
