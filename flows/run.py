@@ -12,6 +12,7 @@ from prefect.client.schemas.objects import State, TaskRun
 from flows.campaign import Campaign, EpisodeFailed, halt_error, summary_lines
 from flows.console import Console
 from flows.context import Options, open_study
+from flows.continuity import change_lines, remember
 from flows.episodes.job import Job
 from flows.grid import Cell
 from flows.orchestration import labels
@@ -29,6 +30,8 @@ async def run(options: Options) -> dict[str, int]:
         CellLocked: another process works on a cell.
     """
     study, console = open_study(options), Console()
+    for line in change_lines(study):
+        console.line(f"run: {line}")
     campaign = Campaign(study, console)
     work = [(model, cell, campaign.jobs(model, cell)) for model, cell in study.work]
     places = asyncio.Semaphore(study.manifest.execution.concurrent_cells)
@@ -39,6 +42,7 @@ async def run(options: Options) -> dict[str, int]:
 
     left = sum(len(job.conversation) for _, _, jobs in work for job in jobs)
     campaign.check_disk(left)
+    remember(study)  # not before: a run that is refused leaves the change to be told by the next one
     try:
         with console.progress("run", left, "episodes") as progress:
             campaign.show_on(progress)

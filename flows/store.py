@@ -7,6 +7,7 @@
     runs/<model>/<cell-id>/episodes/<episode-id>.attempt-<n>.jsonl                        earlier attempts (infra_error,
                                                or finished in a conversation that was not whole and is met again)
     runs/ledger.jsonl                                                                     reservations and spend
+    runs/manifest.json                                                                    of the last run, resolved
     results/scores.jsonl                                                                  append-only journal of rows
     results/results.parquet, results._COMPLETE                                            its compaction
     results/analysis/                                                                     tables and figures
@@ -48,6 +49,7 @@ class Store:
         self.journal = self.results / "scores.jsonl"
         self.table = self.results / "results.parquet"
         self.ledger = self.runs / "ledger.jsonl"
+        self.last_manifest = self.runs / "manifest.json"
 
     def identity(self) -> str:
         """A random id that lives and dies with runs/: in cache keys, it keeps a cache from outliving its files."""
@@ -56,6 +58,24 @@ class Store:
             write_atomically(path, uuid.uuid4().hex.encode())
         with storage(path):
             return path.read_text(encoding="ascii")
+
+    def last_run(self) -> dict[str, Any] | None:
+        """What the last run left to compare with; null if there was none, nothing in it if it was damaged."""
+        with storage(self.last_manifest):
+            try:
+                data = self.last_manifest.read_bytes()
+            except FileNotFoundError:
+                return None
+        try:
+            content = json.loads(data, parse_constant=_refuse_constant)
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def remember_run(self, content: dict[str, Any]) -> None:
+        """Leave `content` for the next run; an equal one is left as it is. Raises `StoreError`."""
+        if self.last_run() != content:
+            write_atomically(self.last_manifest, canonical_json(content).encode("ascii") + b"\n")
 
     # --- sets of instances and variants -------------------------------------------------------------------
 
@@ -124,6 +144,17 @@ class Store:
     def transcript(self, model: str, cell_id: str, episode_id: str) -> Path:
         """Path of an episode's (latest) transcript."""
         return self.episodes(model, cell_id) / f"{episode_id}.jsonl"
+
+    def finished_transcripts(self) -> dict[tuple[str, str], set[str]]:
+        """The ids of all marked episodes by model and cell id, whatever the manifest says of them."""
+        found: dict[tuple[str, str], set[str]] = {}
+        with storage(self.runs):
+            for folder in sorted(self.runs.glob("*/*/episodes")):
+                ids = {path.name.removesuffix(f".{MARKER}") for path in folder.glob(f"*.{MARKER}")}
+                ids = {each for each in ids if (folder / f"{each}.jsonl").is_file()}
+                if ids:
+                    found[(folder.parent.parent.name, folder.parent.name)] = ids
+        return found
 
     @staticmethod
     def marker(transcript: Path) -> dict[str, Any] | None:
@@ -240,6 +271,10 @@ def _read_marker(path: Path, *keys: str) -> dict[str, Any]:
     if missing:
         raise StoreError(path, f"this marker lacks {', '.join(missing)}: {advice}")
     return content
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _json_object(data: bytes, path: Path, problem: str) -> dict[str, Any]:

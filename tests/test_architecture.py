@@ -15,7 +15,7 @@ LAYERS = (
     {"grid", "provenance", "models", "local_model", "store"},
     {"sets", "results_file", "stats"},
     {"context", "preregistration", "episodes", "report"},
-    {"analysis", "bookkeeping", "campaign", "plan", "readiness", "scoring", "status", "verify"},
+    {"analysis", "bookkeeping", "campaign", "continuity", "plan", "readiness", "scoring", "status", "verify"},
     {"view", "replay", "local_study"},
     {"generate", "perturb", "run", "score", "analyze"},
     {"study"},

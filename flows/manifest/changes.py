@@ -8,6 +8,9 @@ from typing import Any
 from tasks_env.canonical import canonical_json
 
 SHOWN_CHARS = 80
+"""Of each of two values; of longer ones what stands around the first difference."""
+_LEAD = 20
+_ABSENT = object()
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -16,10 +19,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     Args:
         before, after: Resolved manifests as JSON (`Manifest.model_dump(mode="json")`).
     """
-    return [f"{path}: {_shown(old)} -> {_shown(new)}" for path, old, new in _differences("", before, after)]
-
-
-_ABSENT = object()
+    return [f"{path}: {_old_and_new(old, new)}" for path, old, new in _differences("", before, after)]
 
 
 def _differences(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -31,8 +31,21 @@ def _differences(path: str, before: Any, after: Any) -> Iterator[tuple[str, Any,
         yield path, before, after
 
 
-def _shown(value: Any) -> str:
-    if value is _ABSENT:
-        return "(absent)"
-    text = canonical_json(value)
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+def _old_and_new(old: Any, new: Any) -> str:
+    before, after = _text(old), _text(new)
+    same = next(
+        (n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+    )
+    return f"{_excerpt(before, same)} -> {_excerpt(after, same)}"
+
+
+def _text(value: Any) -> str:
+    return "(absent)" if value is _ABSENT else canonical_json(value)
+
+
+def _excerpt(text: str, around: int) -> str:
+    if len(text) <= SHOWN_CHARS:
+        return text
+    start = min(max(0, around - _LEAD), len(text) - SHOWN_CHARS)
+    end = start + SHOWN_CHARS
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
