@@ -111,13 +111,19 @@ def _parser() -> argparse.ArgumentParser:
     sub.set_defaults(command=_ledger, model=None, cell=None, refuse=sub.error)
     sub = commands.add_parser(
         "view",
-        help="one episode's transcript as markdown",
-        description="One episode's transcript as markdown. Without an id: a list of finished episodes to choose from.",
+        help="episodes to read: one as markdown or HTML, or a sample for an audit",
+        description="One episode's transcript as markdown, with its verdict and what differs between expected and "
+        "produced state. Without an id: a list of finished episodes to choose from. With --audit: a seeded sample over "
+        "outcomes and verdicts, each transcript beside its verdict.",
     )
     sub.add_argument("episode", nargs="?", help="episode id, or the beginning of one")
+    sub.add_argument("--html", action="store_true", help="one self-contained HTML page; without an id the first one")
+    sub.add_argument("--audit", type=_count, metavar="N", help="a sample of N finished episodes")
+    sub.add_argument("--audit-seed", type=_seed, metavar="SEED", help="of the sample (default: the study's)")
+    sub.add_argument("--out", metavar="FILE", help="write to FILE instead of standard output")
     _add_study_options(sub)
     _add_grid_options(sub)
-    sub.set_defaults(command=_view)
+    sub.set_defaults(command=_view, refuse=sub.error)
     sub = commands.add_parser(
         "replay",
         help="carry out transcripts again: results, final states and verdicts must come out as recorded",
@@ -318,15 +324,33 @@ def _asked(question: str) -> str:
 
 
 def _view(arguments: argparse.Namespace) -> int:
+    if arguments.audit is None and arguments.audit_seed is not None:
+        arguments.refuse("--audit-seed belongs to --audit")
+    if arguments.audit is not None and arguments.episode is not None:
+        arguments.refuse("give an episode or --audit, not both")
+    from pathlib import Path
+
     from flows.context import Study
-    from flows.view import any_finished, view_text
+    from flows.files import write_atomically
+    from flows.view import any_finished, audit_text, view_html, view_text
 
     started, options = time.monotonic(), _options(arguments)
     seconds = {}
     if options.profile == SMOKE and not any_finished(Study(options)):
         seconds = _study_until(options, until="run")
-    before = time.monotonic()
-    print(view_text(Study(options), arguments.episode))
+    before, study = time.monotonic(), Study(options)
+    if arguments.audit is not None:
+        text = audit_text(study, arguments.audit, arguments.audit_seed, html=arguments.html)
+    else:
+        text = (view_html if arguments.html else view_text)(study, arguments.episode)
+    if arguments.out is not None:
+        write_atomically(Path(arguments.out), f"{text.rstrip()}\n".encode())
+        print(f"written to {arguments.out}")
+    elif arguments.html:
+        print(text, end="")
+        return 0  # nothing after the page's end
+    else:
+        print(text)
     seconds["view"] = time.monotonic() - before
     _print_timings(options, seconds, time.monotonic() - started)
     return 0

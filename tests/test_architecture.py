@@ -16,6 +16,7 @@ LAYERS = (
     {"sets", "results_file", "stats"},
     {"context", "preregistration", "episodes", "report"},
     {"analysis", "bookkeeping", "campaign", "continuity", "plan", "readiness", "scoring", "status", "verify"},
+    {"pages"},
     {"view", "replay", "local_study"},
     {"generate", "perturb", "run", "score", "analyze"},
     {"study"},

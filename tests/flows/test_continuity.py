@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,23 @@ from tests.flows.small_study import open_study, prepare, run_episodes, tree_byte
 EPISODES = 14
 
 
-@pytest.fixture
-def finished(tmp_path: Path) -> Study:
-    """The small study, run and remembered."""
-    study = open_study(tmp_path)
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the small study, run and remembered."""
+    folder = tmp_path_factory.mktemp("study")
+    study = open_study(folder)
     prepare(study)
     run_episodes(study)
     remember(study)
-    return study
+    return folder
+
+
+@pytest.fixture
+def finished(template: Path, tmp_path: Path) -> Study:
+    """A copy of it."""
+    folder = tmp_path / "copy"
+    shutil.copytree(template, folder)
+    return Study(Options(manifest=str(folder / "experiments.yaml")))
 
 
 def changed(study: Study, changes: dict[str, Any]) -> Study:
