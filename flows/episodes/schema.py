@@ -15,14 +15,14 @@ from pydantic import Field, JsonValue, TypeAdapter, field_validator, model_valid
 from flows.manifest import Scaffold
 from flows.models.messages import Call, Message, Stop, Usage
 from flows.outcomes import OUTCOMES
-from tasks_env.types import FinalState, Frozen, ToolCall, ToolSpec
+from tasks_env.types import FinalState, Frozen, JsonObject, ToolCall, ToolSpec
 
 
 class EpisodeEvent(Frozen):
     """First line: which episode it is, and what produced it."""
 
     event: Literal["episode"]
-    transcript_version: Literal[1]
+    transcript_version: Literal[2]
     episode_id: str
     attempt: int = Field(ge=1)
     model: str
@@ -76,6 +76,7 @@ class RequestEvent(Frozen):
     step: int = Field(ge=1)
     added: tuple[Message, ...]
     temperature: float | None
+    settings: JsonObject
     bytes: int = Field(ge=1)
     body_sha256: str = Field(pattern="^[0-9a-f]{64}$")
     normal_sha256: str = Field(pattern="^[0-9a-f]{64}$")
@@ -89,8 +90,8 @@ class AttemptEvent(Frozen):
     attempt: int = Field(ge=1)
     latency_s: float = Field(ge=0)
     error: str | None
+    status: int | None
     cost_usd: float | None
-    status: int | None = None
     detail: str | None = None
     raw: JsonValue = None
     wait_s: float | None = None
@@ -103,7 +104,7 @@ class AttemptEvent(Frozen):
         return self
 
 
-FAILURE_FIELDS = frozenset({"status", "detail", "raw", "wait_s"})
+FAILURE_FIELDS = frozenset({"detail", "raw", "wait_s"})
 
 
 class AnswerEvent(Frozen):

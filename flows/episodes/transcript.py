@@ -1,27 +1,6 @@
 """A transcript: one JSON event per line, written as the episode goes, everything that a verdict or an audit needs.
 
-    episode   first line: transcript_version, episode_id, attempt, model, model_id, cell_id, family, difficulty, axis,
-              level, instance_id, instance_seed, variant_id, run_seed, temperature, scaffold, scaffold_version,
-              adapter_version, git_sha, manifest_hash, scientific_hash, started_at
-    conversation
-              only where several tasks share a conversation: conversation_id, conversation_position (from 1), tasks (all
-              of the conversation: instance_id and episode_id, in their order)
-    opening   tools: as the model is told about them
-    request   step, added, temperature (as asked for), settings (every field of the body as sent but the conversation
-              and the tools), bytes, body_sha256, normal_sha256. `added` holds the messages since the request
-              before, in the scaffold's own form: all `added` in a row are the whole conversation, over the transcripts
-              of all of its tasks where several share it (the first request of a later task adds how the one before it
-              ended). The hashes are of the canonical JSON of the body as sent, and of the body without its provider's
-              envelope
-    attempt   step, attempt, latency_s, error (null: answered), status (of the HTTP answer; null: there was none),
-              cost_usd (null: unknown); of a failure also detail, raw (what the server said, without headers) and
-              wait_s (seconds before the next attempt; null: there is none)
-    answer    step, text, calls, stop, usage (null: not said), raw (the answer as it came)
-    result    step, call_id, name (as the model called it), call (in canonical names; null for a call that was not
-              carried out or a tool that does not exist), content, is_error
-    end       last line: outcome, kind (of an infra_error), detail, steps, final_state, calls (carried out, in
-              canonical names), trajectory_hash, trajectory_length, tokens_in, tokens_cached, tokens_out,
-              tokens_reasoning and cost_usd (null: not known of every call), usage_known, http_attempts, wall_clock_s
+Every event and field is described in docs/transcripts.md and typed in `flows.episodes.schema`.
 
 A step is: request, one or more attempts, answer, the results of its calls. Lines are ASCII: control characters, lone
 surrogates and right-to-left text are escaped and survive.

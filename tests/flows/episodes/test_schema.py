@@ -119,7 +119,7 @@ def test_unknown_missing_and_mistyped_fields_are_refused(told: list[list[dict[st
 def test_a_failed_attempt_says_how_and_an_answered_one_does_not(told: list[list[dict[str, Any]]]) -> None:
     place = next(n for n, event in enumerate(told[0]) if event["event"] == "attempt")
     events = copy.deepcopy(told[0])
-    events[place] |= {"error": None, "status": 200}
+    events[place] |= {"error": None, "detail": "all is well"}
     with pytest.raises(ValidationError, match="exactly where the attempt failed"):
         check_transcript(events)
 
