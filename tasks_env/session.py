@@ -7,7 +7,7 @@ from tasks_env.errors import ToolError, UnknownName
 from tasks_env.families import family
 from tasks_env.naming import canonical_arguments, resolve, shown_spec
 from tasks_env.perturbations.distractors import distractor
-from tasks_env.tools import check_arguments, integers_as_such
+from tasks_env.tools import DEEPEST, check_arguments, integers_as_such, nested_too_deeply
 from tasks_env.types import (
     FinalState,
     Instance,
@@ -98,6 +98,8 @@ class Session:
                 content=f"error: there is no tool {name[:100]!r}; available tools: {', '.join(self._specs)}",
                 is_error=True,
             )
+        if nested_too_deeply(arguments):
+            return ToolResult(content=f"error: arguments nested more than {DEEPEST} levels deep", is_error=True)
         canonical = self._canonical.get(name)
         try:
             check_arguments(spec, arguments)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+from jsonschema.exceptions import ValidationError, best_match
+from jsonschema.validators import extend
 from pydantic import JsonValue
 
 from tasks_env.canonical import canonical_json
 from tasks_env.errors import ToolError
 from tasks_env.types import JsonObject, ToolSpec
+
+DEEPEST = 100
+"""Levels of nesting in a call's arguments at most. Tools take flat ones; what is deeper could not even be recorded."""
+_REASON_CHARS = 300
+_REASON_END = 100
 
 
 def parameter(kind: str, description: str, **keywords: Any) -> dict[str, Any]:
@@ -55,9 +62,38 @@ _UNDERSTOOD = frozenset(
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def _matches(pattern: str, text: str) -> bool:
+    """`pattern` as JSON Schema means it: a `$` at its end is the end of the text, never before a last newline."""
+    exact = pattern[:-1] + r"\Z" if pattern.endswith("$") and not pattern.endswith("\\$") else pattern
+    return re.search(exact, text) is not None
+
+
+def _pattern(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[ValidationError]:
+    if isinstance(value, str) and not _matches(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_Validator: Any = extend(Draft202012Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+
+
 @lru_cache(maxsize=512)
-def _validator(schema: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads(schema))
+def _validator(schema: str) -> Any:
+    return _Validator(json.loads(schema))
+
+
+def nested_too_deeply(arguments: JsonObject) -> bool:
+    """Whether arrays or objects in the arguments lie more than `DEEPEST` levels deep."""
+    layer: list[JsonValue] = [arguments]
+    for _ in range(DEEPEST + 1):
+        layer = [
+            inner
+            for value in layer
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not layer:
+            return False
+    return any(isinstance(value, dict | list) for value in layer)
 
 
 def check_arguments(spec: ToolSpec, arguments: JsonObject) -> None:
@@ -84,7 +120,8 @@ def check_arguments(spec: ToolSpec, arguments: JsonObject) -> None:
     problem = best_match(_validator(canonical_json(spec.parameters)).iter_errors(arguments))
     if problem is not None:
         path = [str(part) for part in problem.absolute_path]
-        message = f"expected {_expected(properties[path[0]])}; {problem.message[:300]}" if path else problem.message
+        reason = _shortened(problem.message)
+        message = f"expected {_expected(properties[path[0]])}; {reason}" if path else reason
         raise ToolError(message[:500], argument=path[0] if path else None)
 
 
@@ -102,7 +139,7 @@ def _surely_fits(schema: Any, value: JsonValue) -> bool:
             "string" in kinds
             and schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf)
             and ("enum" not in schema or value in schema["enum"])
-            and ("pattern" not in schema or re.search(schema["pattern"], value) is not None)
+            and ("pattern" not in schema or _matches(schema["pattern"], value))
         )
     if "enum" in schema:
         return False
@@ -132,6 +169,13 @@ def _as_integer(schema: dict[str, Any], value: JsonValue) -> JsonValue:
     if isinstance(value, float) and schema.get("type") == "integer":
         return int(value)
     return value
+
+
+def _shortened(message: str) -> str:
+    """A message that begins with the agent's own value and ends with what is wrong with it: both stay."""
+    if len(message) <= _REASON_CHARS:
+        return message
+    return f"{message[: _REASON_CHARS - _REASON_END]} … {message[-_REASON_END:]}"
 
 
 def _is_exchangeable(value: JsonValue) -> bool:

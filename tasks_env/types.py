@@ -42,7 +42,8 @@ class ToolCall(Frozen):
 
 
 class ToolResult(Frozen):
-    """What a tool answered. `call` is the call in canonical names, null for a tool that does not exist."""
+    """What a tool answered. `call` is the call in canonical names, null for a tool that does not exist and for
+    arguments that are nested too deeply to be recorded."""
 
     content: str
     is_error: bool = False

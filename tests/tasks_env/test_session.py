@@ -221,3 +221,14 @@ def test_sessions_of_one_variant_do_not_share_a_world(instance: Instance) -> Non
     play(first, Shelves().reference(instance))
     assert first.verdict().passed
     assert second.final_state().data == {"counts": {}}
+
+
+def test_arguments_nested_beyond_what_can_be_recorded_are_answered_as_an_error(instance: Instance) -> None:
+    value: JsonValue = []
+    for _ in range(900):
+        value = [value]
+    for arguments in ({"shelf": value}, {"unheard_of": {"of": value}}):
+        result = opened(instance).call("count_items", arguments)
+        assert result.is_error
+        assert result.content == "error: arguments nested more than 100 levels deep"
+        assert result.call is None

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from pydantic import JsonValue
 
 from tasks_env.errors import ToolError
-from tasks_env.tools import check_arguments, integers_as_such, parameter, tool
+from tasks_env.tools import DEEPEST, check_arguments, integers_as_such, nested_too_deeply, parameter, tool
 from tasks_env.types import JsonObject
 
 SPEC = tool(
@@ -171,3 +173,39 @@ def test_no_arguments_crash_the_check(arguments: JsonObject) -> None:
         check_arguments(SPEC, arguments)
         assert set(integers_as_such(SPEC, arguments)) == set(arguments)
         assert {"table", "columns"} <= set(arguments) <= set(SPEC.parameters["properties"])
+
+
+def test_a_message_ends_with_what_is_wrong_however_long_the_value_is() -> None:
+    short = tool("submit", "End.", {"answer": parameter("string", "What.", maxLength=2000)})
+    with pytest.raises(ToolError) as caught:
+        check_arguments(short, {"answer": "x" * 3000})
+    assert caught.value.message.startswith("expected a string; 'xxx")
+    assert caught.value.message.endswith("xxx' is too long")
+    assert len(caught.value.message) <= 500
+
+
+@pytest.mark.parametrize(("name", "fits"), [("total", True), ("total\n", False), ("to\ntal", False), ("", False)])
+def test_a_pattern_ends_at_the_end_of_the_text(name: str, fits: bool) -> None:
+    named = tool("keep", "Keep.", {"output": parameter("string", "Name.", pattern="^[a-z]{1,64}$")})
+    if fits:
+        check_arguments(named, {"output": name})
+    else:
+        with pytest.raises(ToolError, match="does not match") as caught:
+            check_arguments(named, {"output": name})
+        assert caught.value.argument == "output"
+
+
+def test_an_escaped_dollar_at_the_end_of_a_pattern_stays_a_dollar() -> None:
+    priced = tool("pay", "Pay.", {"price": parameter("string", "Price.", pattern=r"^[0-9]+\$")})
+    check_arguments(priced, {"price": "5$"})
+    with pytest.raises(ToolError, match="does not match"):
+        check_arguments(priced, {"price": "5"})
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])
+def test_nesting_is_counted_over_arrays_and_objects(wrap: Callable[[JsonValue], JsonValue]) -> None:
+    value: JsonValue = 1
+    for _ in range(DEEPEST):
+        value = wrap(value)
+    assert not nested_too_deeply({"x": value})
+    assert nested_too_deeply({"y": 1, "x": wrap(value)})

@@ -59,7 +59,7 @@ class FileWorld:
             heads = [(path, path.find("/", len(folder) + 1)) for path in inside]
             rows = sorted({path if end < 0 else path[: end + 1] for path, end in heads})
         note = f"{len(inside)} files at every level" if len(rows) < len(inside) else f"{len(rows)} files"
-        return _bounded(rows, LIST_ROWS, note, empty="(no files)")
+        return _bounded(rows, len(rows), LIST_ROWS, note, empty="(no files)")
 
     def _read(self, arguments: JsonObject) -> Reply:
         text = self._files[self._file(arguments, "path")]
@@ -71,17 +71,22 @@ class FileWorld:
             raise ToolError("a search looks at single lines; leave out the line break", "text")
         start = normal_path(_text(arguments, "path", "/"), "path")
         paths = [start] if start in self._files else self._inside(start, "path")
-        found = [
-            (path, f"{path}:{number}: {line}")
-            for path in paths
-            for number, line in enumerate(self._files[path].split("\n"), start=1)
-            if wanted in line
-        ]
-        if not found:
+        rows: list[str] = []
+        lines = owners = 0
+        for path in paths:
+            text = self._files[path]
+            if wanted not in text:
+                continue
+            owners += 1
+            for number, line in enumerate(text.split("\n"), start=1):
+                if wanted in line:
+                    lines += 1
+                    # A row repeats its path: only those that are shown may take up memory.
+                    if len(rows) < SEARCH_ROWS:
+                        rows.append(f"{path}:{number}: {line}")
+        if not lines:
             return Reply(text="", note=f"no line contains this text; {len(paths)} files searched")
-        owners = len({path for path, _ in found})
-        note = f"{len(found)} matching lines in {owners} of {len(paths)} files"
-        return _bounded([row for _, row in found], SEARCH_ROWS, note, empty="")
+        return _bounded(rows, lines, SEARCH_ROWS, f"{lines} matching lines in {owners} of {len(paths)} files", empty="")
 
     def _write(self, arguments: JsonObject) -> Reply:
         path = self._target(arguments, "path")
@@ -166,9 +171,10 @@ def _text(arguments: JsonObject, name: str, default: str | None = None) -> str:
     return value
 
 
-def _bounded(rows: list[str], limit: int, note: str, *, empty: str) -> Reply:
+def _bounded(rows: list[str], total: int, limit: int, note: str, *, empty: str) -> Reply:
+    """The first `limit` of `total` rows, of which `rows` holds at least those."""
     if not rows:
         return Reply(text="", note=empty)
     kept = [row if len(row) <= ROW_CHARS else row[:ROW_CHARS] + "…" for row in rows[:limit]]
-    cut = f"; the first {limit} rows of {len(rows)} are shown" if len(rows) > limit else ""
+    cut = f"; the first {limit} rows of {total} are shown" if total > limit else ""
     return Reply(text="\n".join(kept), note=f"({note}{cut})")

@@ -38,7 +38,7 @@ class Query(Family[QueryParams]):
     """
 
     name: ClassVar[str] = "query"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     params = QueryParams
     demonstration = QueryParams(
         tables=1, rows=8, min_hops=0, max_hops=0, predicates=1, null_share=0, questions=("count",)

@@ -59,7 +59,9 @@ class StandIns:
     def _date(self, name: str, *arguments: Any) -> Any:
         times = arguments[_DATE_FUNCTIONS[name] :]
         words = [str(time, "utf-8", "replace") if isinstance(time, bytes) else str(time) for time in times]
-        if not words or any(word.strip().lower() in ("now", "localtime", "utc") for word in words):
+        plain = [word.strip().lower() for word in words]
+        # From 3.42 on, SQLite takes these two in the place of a time for a modifier of the present one.
+        if not plain or plain[0] in ("subsec", "subsecond") or {"now", "localtime", "utc"} & set(plain):
             self._refuse(f"{name}() works on stored dates only, not on the present time or a time zone")
         return self._computed(name, arguments)
 

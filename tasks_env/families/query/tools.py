@@ -41,6 +41,10 @@ TOOLS: tuple[ToolSpec, ...] = (
 )
 
 
+_COMPARED_CHARS = 100
+"""Of a mistyped name, when a similar one is looked for: the search takes time with its length."""
+
+
 class QueryWorld:
     """One episode: the database, made at the first statement and closed with the episode, and the answer."""
 
@@ -87,7 +91,7 @@ class QueryWorld:
     def _description(self, name: str) -> Reply:
         table = self._tables.get(name)
         if table is None:
-            near = difflib.get_close_matches(name, self._tables, n=1, cutoff=0.5)
+            near = difflib.get_close_matches(name[:_COMPARED_CHARS], self._tables, n=1, cutoff=0.5)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ToolError(f"there is no such table; tables: {', '.join(self._tables)}{hint}", argument="table")
         lines = [f"table {name}, {len(table['rows'])} rows; columns:"]

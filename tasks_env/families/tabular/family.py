@@ -28,7 +28,7 @@ class Tabular(Family[TabularParams]):
     """
 
     name: ClassVar[str] = "tabular"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     params: type[TabularParams] = TabularParams
     demonstration: TabularParams = TabularParams(
         rows=4,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -281,3 +283,18 @@ def test_any_arguments_end_in_a_reply_or_a_tool_error(name: str, arguments: dict
         assert not world.submitted
         return
     assert resolve(reply.note, Naming()) == reply.note
+
+
+def test_a_search_that_finds_every_line_of_a_full_tree_takes_little_memory() -> None:
+    """A row repeats its path, so that all rows together would be many times as large as the tree."""
+    folder = "/" + "\N{GRINNING FACE}" * 200
+    crowded = FileWorld({f"{folder}/{number}": "a\n" * 10_000 for number in range(19)})
+    tracemalloc.start()
+    try:
+        reply = crowded.call("search_files", {"text": "a"})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert reply.note == "(190000 matching lines in 19 of 19 files; the first 60 rows of 190000 are shown)"
+    assert len(reply.text.split("\n")) == limits.SEARCH_ROWS
+    assert peak < 10_000_000

@@ -102,6 +102,8 @@ def test_result_shows_a_header_missing_values_and_the_number_of_rows(world: Quer
         "SELECT CURRENT_TIMESTAMP",
         "SELECT date('now')",
         "SELECT date()",
+        "SELECT date('subsec')",
+        "SELECT strftime('%s', 'Subsecond')",
         "SELECT strftime('%Y')",
         "SELECT strftime('%Y', 'no' || 'w')",
         "SELECT julianday(CAST('NOW' AS BLOB))",
