@@ -8,7 +8,7 @@ from typing import Any
 from tasks_env.contract import acting, declarations, generating, wording
 from tasks_env.contract.promises import Promise, broken_promises, told
 from tasks_env.contract.subject import Declared, Subject
-from tasks_env.errors import ContractError
+from tasks_env.errors import ContractError, GenerationError
 from tasks_env.families import Family, registered
 from tasks_env.generation import generate_instance, instance_seeds, validated_params
 from tasks_env.proofs import Proof, Trial, run_trial
@@ -70,7 +70,9 @@ def check_family(
         broken = broken_promises(DECLARED, Declared(family, difficulties or {}, seed))
         try:
             subject = _subject(family, difficulties or {}, instances, seed)
-        except Exception as error:  # noqa: BLE001 - whatever a stranger's generator raises
+        except GenerationError as error:
+            broken.append(f"{GENERATES}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever a stranger's parameters raise
             broken.append(f"{GENERATES}: {told(error)}")
         else:
             kept = {name: each for name, each in KEPT.items() if other_process or "process" not in name}
@@ -82,12 +84,15 @@ def check_family(
 def _subject(family: Family[Any], difficulties: Mapping[str, Mapping[str, Any]], count: int, seed: int) -> Subject:
     given = {"demonstration": family.demonstration.model_dump(mode="json"), **difficulties}
     params = {name: validated_params(family.name, each) for name, each in given.items()}
-    drawn = tuple(
-        generate_instance(family.name, params[name], each, difficulty=name)
-        for name in params
-        for each in instance_seeds(seed, family.name, name, BASE_SAMPLE, count)
-    )
-    return Subject(family, params, drawn, seed, count)
+    drawn = []
+    for name, valid in params.items():
+        for each in instance_seeds(seed, family.name, name, BASE_SAMPLE, count):
+            try:
+                drawn.append(generate_instance(family.name, valid, each, difficulty=name))
+            except Exception as error:
+                where = f"difficulty {name!r}, seed {each}"
+                raise GenerationError(f"{where}: {told(error)}") from error
+    return Subject(family, params, tuple(drawn), seed, count)
 
 
 def _proofs(subject: Subject) -> Iterator[str]:

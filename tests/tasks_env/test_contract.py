@@ -447,7 +447,12 @@ BROKEN: list[tuple[str, str, Callable[[], Ledger]]] = [
         "its parameters are no JSON Schema",
         overriding(tools=with_tool(raw_tool(required="all", additionalProperties=False))),
     ),
-    ("instances can be generated", "raised LookupError: nothing to count", overriding(generate=barren)),
+    (
+        "instances can be generated",
+        "difficulty 'demonstration', seed 2242552691455032351: raised",
+        overriding(generate=barren),
+    ),
+    ("instances can be generated", ": raised LookupError: nothing to count", overriding(generate=barren)),
     ("same seed, same bytes", "gave two tasks", overriding(generate=counting)),
     ("same seed, same bytes", "gave two tasks", overriding(generate=by_global_generator)),
     ("same seed, same bytes", "2 seeds gave one and the same task", overriding(generate=by_nothing)),
