@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -170,9 +171,11 @@ def _proofs(trials: Sequence[Trial], workers: int) -> Iterator[Proof]:
         return
     # Spawned, not forked: a progress bar's thread may hold a lock at any moment.
     spawning = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=spawning, initializer=_leave_interrupts_to_the_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=spawning) as pool:
         try:
-            for trial, result in zip(trials, pool.map(_attempted, trials), strict=True):
+            with _interrupts_held_back():
+                results = pool.map(_attempted, trials)
+            for trial, result in zip(trials, results, strict=True):
                 yield _told(trial, result)
         finally:
             pool.shutdown(cancel_futures=True)
@@ -192,5 +195,11 @@ def _told(trial: Trial, result: Proof | str) -> Proof:
     return result
 
 
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes started within never see an interrupt, not even while they import; this one gets it afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

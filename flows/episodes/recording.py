@@ -12,6 +12,7 @@ from typing import Any
 
 from tasks_env import Instance, Variant, family
 from tasks_env.canonical import content_hash
+from tasks_env.errors import UnknownName
 from tasks_env.replay import RecordedCall, Recording, replay
 
 _CALLS_LEFT_ALONE = ("refused", "context_overflow", "truncated")
@@ -41,7 +42,7 @@ def replay_problem(instance: Instance, variant: Variant, events: Sequence[dict[s
             return f"trajectory: recorded {end['trajectory_length']} calls, replayed {len(names)}, or in another order"
     except Contradiction as error:
         return str(error)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, UnknownName) as error:
         return f"cannot be read back: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return None
 
@@ -51,7 +52,7 @@ def recording_of(events: Sequence[dict[str, Any]]) -> Recording:
 
     Raises:
         Contradiction: results and answers do not belong together.
-        KeyError, TypeError, ValueError: another version wrote it, or it was edited.
+        KeyError, TypeError, ValueError, UnknownName: another version wrote it, or it was edited.
     """
     end = events[-1]
     return Recording.model_validate(

@@ -40,7 +40,7 @@ class TranscriptWriter(LineFile):
 
 
 def read_transcript(path: Path) -> list[dict[str, Any]]:
-    """All events. Raises `StoreError` for a missing file or a line that is no JSON."""
+    """All events. Raises `StoreError` for a missing file or a line that is no JSON object."""
     return list(_events(path))
 
 
@@ -49,6 +49,9 @@ def _events(path: Path) -> Iterator[dict[str, Any]]:
         lines = path.read_bytes().splitlines()
     for number, line in enumerate(lines, start=1):
         try:
-            yield json.loads(line)
-        except ValueError:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
             raise StoreError(path, f"line {number} is not JSON: the transcript was cut off or edited") from None
+        if not isinstance(event, dict):
+            raise StoreError(path, f"line {number} is no JSON object: the transcript was edited")
+        yield event

@@ -300,3 +300,18 @@ class TestWork:
         done = command("plan", "--manifest", path, PYTHONIOENCODING="ascii")
         assert done.returncode == 0, done.stderr
         assert "(gesch\\xe4tzt)" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(manifest: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "flows.cli", "plan", "--manifest", str(manifest)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "agent-bench: the output cannot be written: No space left on device\n"

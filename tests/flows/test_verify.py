@@ -6,6 +6,7 @@ import io
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import flows.verify
 from flows.cli import main
 from flows.errors import ConfigurationError, StudyError
 from flows.manifest import Manifest, load_manifest
@@ -291,3 +293,51 @@ class TestCommand:
         )
         assert done.stdout.splitlines()[-1] == "code 1 False"
         assert "VERIFY FAILED: 1 judged wrongly" in done.stdout
+
+
+def test_an_interrupt_in_the_terminal_leaves_no_traceback_of_a_worker(tmp_path: Path) -> None:
+    """Ctrl-C reaches the whole process group, so also workers that are still importing."""
+    path = write_manifest(tmp_path)
+    program = (
+        "import sys, threading, time, os, signal\n"
+        "import flows.verify\n"
+        "from flows.cli import main\n"
+        "plain = flows.verify.ProcessPoolExecutor.map\n"
+        "def interrupted(pool, *arguments):\n"
+        "    results = plain(pool, *arguments)\n"
+        "    threading.Timer(0.2, os.killpg, (os.getpgrp(), signal.SIGINT)).start()\n"
+        "    return results\n"
+        "flows.verify.ProcessPoolExecutor.map = interrupted\n"
+        "if __name__ == '__main__':\n"
+        "    sys.exit(main(['verify', '--manifest', sys.argv[1]]))\n"
+    )
+    script = tmp_path / "verify.py"
+    script.write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(script), str(path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+        timeout=60,
+    )
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("agent-bench: interrupted")
+
+
+def test_a_process_started_while_interrupts_are_held_back_never_sees_one() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    program = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    printed = []
+
+    def interrupted() -> None:
+        with flows.verify._interrupts_held_back():
+            signal.raise_signal(signal.SIGINT)
+            printed.append(subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert printed == [b"True\n"]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

@@ -177,3 +177,9 @@ class TestTampering:
         events.insert(-1, self.of(events, "result")[0])
         with pytest.raises(Contradiction):
             recording_of(events)
+
+
+def test_edited_family_does_not_replay_and_does_not_crash(eventful: Ran) -> None:
+    events = copy.deepcopy(eventful.events())
+    events[0]["family"] = "nowhere"
+    assert str(problem(eventful, events)).startswith("cannot be read back: UnknownName: unknown family 'nowhere'")

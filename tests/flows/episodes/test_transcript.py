@@ -280,3 +280,18 @@ def test_a_full_disk_is_named_and_closing_does_not_hide_it(tmp_path: Path) -> No
         writer.record("one")
     writer.abandon()
     assert full.closed
+
+
+@pytest.mark.parametrize("line", ["[]", "5", "null", '"episode"'])
+def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"event":"episode"}\n' + line + "\n")
+    with pytest.raises(StoreError, match=r"x\.jsonl: line 2 is no JSON object"):
+        read_transcript(path)
+
+
+def test_a_line_nested_without_end_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text("[" * 100_000)
+    with pytest.raises(StoreError, match=r"x\.jsonl: line 1 is not JSON"):
+        read_transcript(path)
