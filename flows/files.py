@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import io
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -107,7 +108,32 @@ def append_lines(path: Path, lines: Sequence[str]) -> None:
             os.fsync(file.fileno())
 
 
-def cut_torn_tail(file: IO[bytes]) -> None:
+def remove_temporaries(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder which no living process writes to. Raises `StoreError`."""
+    with storage(folder):
+        for path in folder.glob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
+
+def _write_whole(file: io.FileIO, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _flush_folder(folder: Path) -> None:
+    """Flush a folder's entries, so that a new file in it survives a power cut; some file systems cannot."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def cut_torn_tail(file: IO[bytes] | io.FileIO) -> None:
     """Truncate a JSONL file after its last whole line."""
     size = file.seek(0, os.SEEK_END)
     position = size
@@ -176,15 +202,17 @@ class SharedLines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: IO[bytes] | None = None
+        self._file: io.FileIO | None = None
         self._read_to = 0
+        self._flushed_to = 0
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the file against every other process. Raises `StoreError`."""
         with storage(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab+") as file:
+            # Unbuffered: what a full disk refused must not be written after all when the file is closed.
+            with self.path.open("ab+", buffering=0) as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 self._file = file
                 try:
@@ -193,22 +221,50 @@ class SharedLines:
                     self._file = None
 
     def news(self) -> list[bytes]:
-        """The whole lines that were appended since the last look. Only while locked."""
+        """The whole lines that were appended since the last look. Only while locked.
+
+        Raises:
+            StoreError: what was there at the last look is no longer there.
+        """
         file = self._held()
         cut_torn_tail(file)
+        if file.seek(0, os.SEEK_END) < self._read_to:
+            raise StoreError(self.path, "was cut or replaced while it was in use; put it back and run again")
         file.seek(self._read_to)
         lines = file.read().splitlines()
         self._read_to = file.tell()
         return lines
 
-    def append(self, line: str, *, durable: bool) -> None:
-        """Append one line of ASCII text; `durable` flushes it to the disk. Only while locked, after `news`."""
+    def append(self, *lines: str, durable: bool) -> None:
+        """Append lines of ASCII text, all of them or none; only while locked, after `news`.
+
+        Args:
+            durable: Flush them to the disk, and with them all lines before.
+        """
         file = self._held()
-        file.write(line.encode("ascii") + b"\n")
-        file.flush()
+        data = "".join(line + "\n" for line in lines).encode("ascii")
+        try:
+            _write_whole(file, data)
+            if durable:
+                os.fsync(file.fileno())
+                if self._read_to == 0:
+                    _flush_folder(self.path.parent)
+        except OSError:
+            with contextlib.suppress(OSError):  # a disk that also refuses this leaves lines that `news` will tell
+                file.truncate(self._read_to)
+            raise
+        self._read_to += len(data)
         if durable:
+            self._flushed_to = self._read_to
+
+    def flush(self) -> None:
+        """Flush what was appended to the disk, unless that has happened since; needs no lock. Raises `StoreError`."""
+        written = self._read_to
+        if written <= self._flushed_to:
+            return
+        with storage(self.path), self.path.open("rb") as file:
             os.fsync(file.fileno())
-        self._read_to = file.tell()
+        self._flushed_to = max(written, self._flushed_to)
 
     def whole_lines(self) -> list[bytes]:
         """All whole lines, without changing or locking anything; a missing file has none. Raises `StoreError`."""
@@ -217,10 +273,9 @@ class SharedLines:
                 data = self.path.read_bytes()
             except FileNotFoundError:
                 return []
-        whole, _, _ = data.rpartition(b"\n")
-        return whole.splitlines()
+        return data[: data.rfind(b"\n") + 1].splitlines()
 
-    def _held(self) -> IO[bytes]:
+    def _held(self) -> io.FileIO:
         if self._file is None:
             raise RuntimeError(f"{self.path} is not locked")
         return self._file

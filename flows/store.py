@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.errors import StoreError
-from flows.files import append_lines, exclusive, storage, write_atomically, write_flushed
+from flows.files import append_lines, exclusive, remove_temporaries, storage, write_atomically, write_flushed
 from tasks_env.canonical import canonical_json
 
 MARKER = "_COMPLETE"
@@ -204,6 +204,7 @@ class Store:
             CellLocked: names the holder's pid.
         """
         with exclusive(self.runs / model / cell_id / ".lock", f"cell {cell_id} of model {model}"):
+            remove_temporaries(self.episodes(model, cell_id))
             yield
 
     # --- results ------------------------------------------------------------------------------------------
@@ -212,6 +213,7 @@ class Store:
     def results_lock(self) -> Iterator[None]:
         """Hold the results against every other process. Raises `CellLocked`."""
         with exclusive(self.results / ".lock", f"{self.results}"):
+            remove_temporaries(self.results)
             yield
 
     def journal_rows(self) -> list[dict[str, Any]]:

@@ -2,16 +2,20 @@
 
 An append-only JSONL file, changed only under its lock:
 
-    {"op": "reserve", "id", "usd", "model", "cell", "episode", "attempt", "pid", "at"}
+    {"op": "reserve", "id", "usd", "model", "cell", "episode", "attempt", "pid", "host", "born", "at"}
     {"op": "extend",  "id", "usd"}
     {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning"}
     {"op": "release", "id", "usd", "pid", "at"}
 
 An episode's upper bound is one reservation; a conversation of several tasks holds all of theirs before it starts. A
 reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
-spent, so it stays booked until somebody who knows better releases it. `unknown_usd` is the part of a settled episode
-whose usage the provider did not say; it stays booked for good. `tokens_in` holds the cached ones and `tokens_out` those
-of reasoning, `spent_usd` prices each at its own price; null: not known. Lines of earlier versions lack the two.
+spent, so it stays booked until somebody who knows better releases it. What is settled after such a release was spent
+all the same, and is booked. `unknown_usd` is the part of a settled episode whose usage the provider did not say; it
+stays booked for good. `tokens_in` holds the cached ones and `tokens_out` those of reasoning, `spent_usd` prices each at
+its own price; null: not known. Lines of earlier versions lack the two.
+
+A reservation is on the disk before anything is asked; a settlement is once `flush` has returned, which an episode waits
+for before it is marked complete. A power cut in between leaves the reservation, which is the safe side.
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from flows.episodes.owners import Owner, this_process
+from flows.errors import StoreError
 from flows.files import SharedLines
 from tasks_env.canonical import canonical_json
 
@@ -39,8 +45,10 @@ class Totals:
     unknown: float = 0.0
     open: dict[str, float] = field(default_factory=dict)
     """Reservation id → USD still reserved."""
-    owners: dict[str, int] = field(default_factory=dict)
-    """Reservation id → pid."""
+    owners: dict[str, Owner] = field(default_factory=dict)
+    """Reservation id → the process that made it."""
+    released: set[str] = field(default_factory=set)
+    """Ids of the reservations that were freed without a settlement."""
     spent_by_model: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     models: dict[str, str] = field(default_factory=dict)
 
@@ -55,22 +63,30 @@ class Totals:
         return self.spent + self.unknown + self.reserved
 
     def abandoned(self) -> dict[str, float]:
-        """Reservations of processes that no longer run on this machine: id → USD."""
-        return {key: usd for key, usd in self.open.items() if not _alive(self.owners[key])}
+        """Reservations of this machine's processes that have ended: id → USD."""
+        dead = {owner for owner in {self.owners[key] for key in self.open} if owner.is_dead()}
+        return {key: usd for key, usd in self.open.items() if self.owners[key] in dead}
+
+    def elsewhere(self) -> dict[str, float]:
+        """Reservations of other machines' processes, which may live or not: id → USD."""
+        return {key: usd for key, usd in self.open.items() if self.owners[key].is_elsewhere()}
 
     def apply(self, entry: dict[str, Any]) -> None:
         """Add one line of the ledger."""
         key = entry["id"]
         if entry["op"] == "reserve":
             self.open[key] = entry["usd"]
-            self.owners[key] = entry["pid"]
+            self.owners[key] = Owner(entry["pid"], entry.get("host"), entry.get("born"))
             self.models[key] = entry["model"]
         elif entry["op"] == "extend":
             self.open[key] += entry["usd"]
         elif entry["op"] == "release":
             del self.open[key]
+            self.released.add(key)
         else:
-            self.open.pop(key)
+            if key not in self.released:
+                del self.open[key]
+            self.released.discard(key)
             self.spent += entry["spent_usd"]
             self.unknown += entry["unknown_usd"]
             self.spent_by_model[self.models[key]] += entry["spent_usd"]
@@ -89,12 +105,14 @@ class Ledger:
         self.cap_usd = cap_usd
         self._lines = SharedLines(path)
         self._totals = Totals()
+        self._known = 0
+        """Lines that `_totals` sums up."""
 
     def totals(self) -> Totals:
         """The sums as of now; a missing file is an empty ledger. Changes and locks nothing."""
         totals = Totals()
-        for line in self._lines.whole_lines():
-            totals.apply(json.loads(line))
+        for number, line in enumerate(self._lines.whole_lines(), start=1):
+            self._take_in(totals, number, line)
         return totals
 
     def reserve(self, usd: float, *, model: str, cell: str, episode: str, attempt: int) -> str | None:
@@ -111,6 +129,7 @@ class Ledger:
         Returns:
             The reservations' ids in the order of `attempts`, or null if they do not all fit under the cap.
         """
+        owner = this_process()
         entries = [
             {
                 "op": "reserve",
@@ -120,7 +139,7 @@ class Ledger:
                 "cell": cell,
                 "episode": episode,
                 "attempt": attempt,
-                "pid": os.getpid(),
+                **owner._asdict(),
                 "at": _now(),
             }
             for episode, attempt in attempts.items()
@@ -128,7 +147,7 @@ class Ledger:
         return [str(entry["id"]) for entry in entries] if self._append_if_they_fit(entries) else None
 
     def extend(self, reservation: str, usd: float) -> bool:
-        """Hold `usd` more for a reservation. Returns whether it fits under the cap."""
+        """Hold `usd` more for a reservation. Returns whether it fits under the cap; never after it was released."""
         return self._append_if_they_fit([{"op": "extend", "id": reservation, "usd": usd}])
 
     def settle(
@@ -142,68 +161,89 @@ class Ledger:
         tokens_cached: int | None = None,
         tokens_reasoning: int | None = None,
     ) -> None:
-        """Book what an attempt took and free the rest of its reservation."""
-        # Not flushed to the disk: after a power cut the reservation would still be there, which is the safe side.
+        """Book what an attempt took and free the rest of its reservation; on the disk after the next `flush`.
+
+        Raises:
+            KeyError: there is no such reservation, or it is settled; nothing was written.
+        """
+        entry = {
+            "op": "settle",
+            "id": reservation,
+            "spent_usd": spent_usd,
+            "unknown_usd": unknown_usd,
+            "tokens_in": tokens_in,
+            "tokens_cached": tokens_cached,
+            "tokens_out": tokens_out,
+            "tokens_reasoning": tokens_reasoning,
+        }
         with self._lines.locked():
             self._catch_up()
-            self._append(
-                {
-                    "op": "settle",
-                    "id": reservation,
-                    "spent_usd": spent_usd,
-                    "unknown_usd": unknown_usd,
-                    "tokens_in": tokens_in,
-                    "tokens_cached": tokens_cached,
-                    "tokens_out": tokens_out,
-                    "tokens_reasoning": tokens_reasoning,
-                },
-                durable=False,
-            )
+            if reservation not in self._totals.open and reservation not in self._totals.released:
+                raise KeyError(reservation)
+            self._append([entry], durable=False)
 
-    def release_abandoned(self, only: Collection[str] | None = None) -> dict[str, float]:
+    def flush(self) -> None:
+        """Return once all that this object booked is on the disk; from any thread."""
+        self._lines.flush()
+
+    def release_abandoned(
+        self, only: Collection[str] | None = None, hosts: Collection[str] = ()
+    ) -> dict[str, float]:
         """Free the reservations of dead processes, each with a line for the record. Returns id → USD.
 
-        Only for somebody who has looked at the provider's bill, while no other machine works on this root.
+        Only for somebody who has looked at the provider's bill.
 
         Args:
             only: Of these, those that are still abandoned; null: all.
+            hosts: Other machines whose reservations are freed too: nothing tells from here whether anything still runs
+                there.
         """
         with self._lines.locked():
             self._catch_up()
-            abandoned = {key: usd for key, usd in self._totals.abandoned().items() if only is None or key in only}
-            for key, usd in abandoned.items():
-                entry = {"op": "release", "id": key, "usd": usd, "pid": os.getpid(), "at": _now()}
-                self._append(entry)
-        return abandoned
+            abandoned = self._totals.abandoned()
+            abandoned |= {
+                key: usd for key, usd in self._totals.elsewhere().items() if self._totals.owners[key].host in hosts
+            }
+            entries = [
+                {"op": "release", "id": key, "usd": usd, "pid": os.getpid(), "at": _now()}
+                for key, usd in abandoned.items()
+                if only is None or key in only
+            ]
+            if entries:
+                self._append(entries, durable=True)
+        return {entry["id"]: entry["usd"] for entry in entries}
 
     def _append_if_they_fit(self, entries: Sequence[dict[str, Any]]) -> bool:
         with self._lines.locked():
             self._catch_up()
+            if any(entry["id"] in self._totals.released for entry in entries):
+                return False
             if self._totals.committed + math.fsum(entry["usd"] for entry in entries) > self.cap_usd:
                 return False
-            for entry in entries:
-                # Flushing the last line flushes the file.
-                self._append(entry, durable=entry is entries[-1])
+            self._append(entries, durable=True)
         return True
 
     def _catch_up(self) -> None:
         for line in self._lines.news():
-            self._totals.apply(json.loads(line))
+            self._take_in(self._totals, self._known + 1, line)
+            self._known += 1
 
-    def _append(self, entry: dict[str, Any], *, durable: bool = True) -> None:
-        self._lines.append(canonical_json(entry), durable=durable)
-        self._totals.apply(entry)
+    def _append(self, entries: Sequence[dict[str, Any]], *, durable: bool) -> None:
+        self._lines.append(*map(canonical_json, entries), durable=durable)
+        self._known += len(entries)
+        for entry in entries:
+            self._totals.apply(entry)
+
+    def _take_in(self, totals: Totals, number: int, line: bytes) -> None:
+        try:
+            totals.apply(json.loads(line))
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                self.path,
+                f"line {number} is no entry of a ledger ({type(error).__name__}: {error}); it was edited or damaged: "
+                "restore it from a copy, since without it nobody knows what was spent",
+            ) from None
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

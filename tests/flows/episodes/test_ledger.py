@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
+import platform
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from flows.episodes.ledger import Ledger, Totals
+from flows.episodes.owners import this_process
 from flows.errors import StoreError
 
 OWNER: Any = {"model": "m", "cell": "c", "episode": "e", "attempt": 1}
@@ -88,13 +93,137 @@ def test_a_line_says_who_reserved_what_and_when(path: Path) -> None:
     reservation = ledger.reserve(0.5, model="m", cell="c", episode="e", attempt=3)
     (line,) = [json.loads(text) for text in path.read_text().splitlines()]
     assert line.pop("at").endswith("+00:00")
-    assert line == {"op": "reserve", "id": reservation, "usd": 0.5, "pid": os.getpid(), **OWNER, "attempt": 3}
+    owner = this_process()._asdict()
+    assert (owner["pid"], owner["host"]) == (os.getpid(), platform.node())
+    assert line == {"op": "reserve", "id": reservation, "usd": 0.5, **owner, **OWNER, "attempt": 3}
 
 
-def test_settling_what_was_never_reserved_is_a_defect_that_shows(path: Path) -> None:
+def test_settling_what_was_never_reserved_or_is_settled_is_a_defect_that_shows_and_writes_nothing(path: Path) -> None:
     ledger = Ledger(path, 1.0)
+    settled = reserved(ledger, 0.5)
+    ledger.settle(settled, **usage(0.25))
+    before = path.read_bytes()
+    for reservation in ("unheard of", settled):
+        with pytest.raises(KeyError):
+            ledger.settle(reservation, **usage(0.1))
+    assert path.read_bytes() == before
+    assert sums(Ledger(path, 1.0).totals()) == (0.25, 0, 0)
+
+
+def test_what_a_reservation_took_that_was_released_too_early_is_booked_all_the_same(path: Path) -> None:
+    """Somebody released the money of a process that was alive: what it spends then is still spent."""
+    ledger, other = Ledger(path, 10.0), Ledger(path, 10.0)
+    reservation = reserved(ledger, 4.0)
+    entry = {"op": "release", "id": reservation, "usd": 4.0, "pid": 1, "at": "now"}
+    with path.open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+    assert sums(other.totals()) == (0, 0, 0)
+    assert not ledger.extend(reservation, 1.0), "it holds nothing that could be extended"
+    ledger.settle(reservation, **usage(1.5, 0.5))
+    assert sums(other.totals()) == (1.5, 0.5, 0)
+    assert sums(Ledger(path, 10.0).totals()) == (1.5, 0.5, 0)
     with pytest.raises(KeyError):
-        ledger.settle("unheard of", **usage(0.1))
+        ledger.settle(reservation, **usage(1.5))
+
+
+@pytest.mark.parametrize("line", [b"{}", b"[1]", b"not json", b'{"op":"settle","id":"x"}', b"\0\0\0", b""])
+def test_a_damaged_line_is_named_by_its_number(path: Path, line: bytes) -> None:
+    ledger = Ledger(path, 10.0)
+    reserved(ledger, 1.0)
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+    for look in (ledger.totals, lambda: reserved(ledger, 1.0), lambda: reserved(Ledger(path, 1.0), 0.5)):
+        with pytest.raises(StoreError, match=r"ledger\.jsonl: line 2 is no entry of a ledger"):
+            look()
+
+
+def test_a_ledger_that_was_cut_while_it_is_in_use_is_refused(path: Path) -> None:
+    ledger = Ledger(path, 10.0)
+    reserved(ledger, 1.0)
+    reserved(ledger, 2.0)
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(StoreError, match="was cut or replaced while it was in use"):
+        reserved(ledger, 1.0)
+
+
+class FullAfter(io.FileIO):
+    """A file on a disk that has room for so many more bytes."""
+
+    room = 0
+
+    def write(self, data: Any) -> int:
+        taken = bytes(data)[: self.room]
+        if not taken:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        type(self).room -= len(taken)
+        return super().write(taken)
+
+
+def test_a_disk_that_fills_up_within_a_line_takes_all_reservations_of_a_conversation_or_none(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(path, 10.0)
+    reserved(ledger, 1.0)
+    before = path.read_bytes()
+    plain = io.open
+
+    def opened(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        if mode == "ab+":
+            return FullAfter(file, "a+")
+        return plain(file, mode, *arguments, **options)
+
+    for room in range(0, 600, 23):
+        with monkeypatch.context() as patch:
+            patch.setattr(FullAfter, "room", room)
+            patch.setattr(io, "open", opened)
+            with pytest.raises(StoreError, match="no space left on the device"):
+                ledger.reserve_all(1.0, model="m", cell="c", attempts={"a": 1, "b": 1, "c": 1})
+        assert path.read_bytes() == before, "the room that was left when the file was closed is not used either"
+    assert ledger.reserve_all(3.0, model="m", cell="c", attempts={"a": 1, "b": 1, "c": 1}) is not None
+    assert sums(ledger.totals()) == sums(Ledger(path, 1.0).totals()) == (0, 0, 10.0)
+
+
+class TestFlushing:
+    @pytest.fixture
+    def flushed(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """What was flushed to the disk: `file` or `folder`, in order."""
+        done: list[str] = []
+        fsync = os.fsync
+
+        def counted(descriptor: int) -> None:
+            done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+            fsync(descriptor)
+
+        monkeypatch.setattr(os, "fsync", counted)
+        return done
+
+    def test_a_reservation_is_on_the_disk_when_it_is_given_and_so_is_a_new_file(
+        self, path: Path, flushed: list[str]
+    ) -> None:
+        ledger = Ledger(path, 10.0)
+        reserved(ledger, 1.0)
+        assert flushed == ["file", "folder"]
+        reserved(ledger, 1.0)
+        assert flushed == ["file", "folder", "file"]
+        ledger.reserve_all(1.0, model="m", cell="c", attempts={"a": 1, "b": 1})
+        assert flushed[3:] == ["file"], "one for a conversation"
+
+    def test_a_settlement_is_on_the_disk_after_the_next_flush_or_the_next_reservation(
+        self, path: Path, flushed: list[str]
+    ) -> None:
+        ledger = Ledger(path, 10.0)
+        first, second = reserved(ledger, 1.0), reserved(ledger, 1.0)
+        flushed.clear()
+        ledger.settle(first, **usage(0.5))
+        assert flushed == []
+        ledger.flush()
+        assert flushed == ["file"]
+        ledger.flush()
+        assert flushed == ["file"], "nothing new"
+        ledger.settle(second, **usage(0.5))
+        reserved(ledger, 1.0)
+        ledger.flush()
+        assert flushed == ["file", "file"], "the reservation took the settlement along"
 
 
 def test_a_torn_reservation_never_happened(path: Path) -> None:
@@ -231,10 +360,12 @@ def test_processes_side_by_side_stay_under_the_cap_after_every_line_and_agree_on
 MICRO = st.integers(0, 4_000).map(lambda number: number / 1024)
 """Amounts that floats add up exactly."""
 CAP = 10.0
+WORKERS = st.integers(0, 2)
+DEAD, ELSEWHERE = 2**22 + 1, "another-machine"
 
 
 class Ledgers(RuleBasedStateMachine):
-    """Several `Ledger` objects on one file against a plain account."""
+    """Three processes, each with a `Ledger` of its own on one file, against a plain account."""
 
     held = Bundle("held")
 
@@ -244,7 +375,10 @@ class Ledgers(RuleBasedStateMachine):
         self._path = Path(self._folder.name) / "ledger.jsonl"
         self._ledgers = [Ledger(self._path, CAP) for _ in range(3)]
         self._open: dict[str, float] = {}
-        self._spent = self._unknown = 0.0
+        self._owner: dict[str, int] = {}
+        self._dead: set[str] = set()
+        self._away: set[str] = set()
+        self._spent = self._unknown = self._released = 0.0
 
     def teardown(self) -> None:
         self._folder.cleanup()
@@ -253,32 +387,65 @@ class Ledgers(RuleBasedStateMachine):
     def _committed(self) -> float:
         return self._spent + self._unknown + sum(self._open.values())
 
-    @rule(target=held, which=st.integers(0, 2), usd=MICRO)
+    @rule(target=held, which=WORKERS, usd=MICRO)
     def reserve(self, which: int, usd: float) -> Any:
         fits = self._committed + usd <= CAP
         reservation = self._ledgers[which].reserve(usd, **OWNER)
         assert (reservation is not None) == fits
-        if reservation is None:
-            return multiple()
-        self._open[reservation] = usd
-        return reservation
+        return multiple(*self._hold(which, [reservation] if reservation else [], usd))
 
-    @rule(reservation=held, which=st.integers(0, 2), usd=MICRO)
-    def extend(self, reservation: str, which: int, usd: float) -> None:
-        fits = self._committed + usd <= CAP
-        assert self._ledgers[which].extend(reservation, usd) == fits
+    @rule(target=held, which=WORKERS, usd=MICRO, tasks=st.integers(1, 4))
+    def reserve_all(self, which: int, usd: float, tasks: int) -> Any:
+        fits = self._committed + tasks * usd <= CAP
+        attempts = {f"e{number}": 1 for number in range(tasks)}
+        reservations = self._ledgers[which].reserve_all(usd, model="m", cell="c", attempts=attempts)
+        assert (reservations is not None) == fits, "all of them or none"
+        return multiple(*self._hold(which, reservations or [], usd))
+
+    def _hold(self, which: int, reservations: list[str], usd: float) -> list[str]:
+        self._open |= dict.fromkeys(reservations, usd)
+        self._owner |= dict.fromkeys(reservations, which)
+        return reservations
+
+    @rule(reservation=held, usd=MICRO)
+    def extend(self, reservation: str, usd: float) -> None:
+        fits = reservation in self._open and self._committed + usd <= CAP
+        if reservation in self._open or reservation in self._dead | self._away:
+            assert self._ledgers[self._owner[reservation]].extend(reservation, usd) == fits
         if fits:
             self._open[reservation] += usd
 
-    @rule(reservation=consumes(held), which=st.integers(0, 2), spent=st.integers(0, 8), unknown=st.integers(0, 8))
+    @rule(reservation=consumes(held), which=WORKERS, spent=st.integers(0, 8), unknown=st.integers(0, 8))
     def settle(self, reservation: str, which: int, spent: int, unknown: int) -> None:
+        if reservation not in self._open:
+            return
         usd = self._open.pop(reservation)
         booked = usage(usd * spent / 16, usd * unknown / 16)
         self._ledgers[which].settle(reservation, **booked)
         self._spent += booked["spent_usd"]
         self._unknown += booked["unknown_usd"]
 
-    @rule(which=st.integers(0, 2))
+    @rule(which=WORKERS, away=st.booleans())
+    def die(self, which: int, away: bool) -> None:
+        """A process ends between two operations: from then on its reservations have an owner that is gone."""
+        mine = {key for key in self._open if self._owner[key] == which} - self._dead - self._away
+        whole = self._path.read_bytes().rpartition(b"\n")[0] if mine else b""
+        lines = [json.loads(line) for line in whole.splitlines()]
+        for line in lines:
+            if line["op"] == "reserve" and line["id"] in mine:
+                line |= {"host": ELSEWHERE} if away else {"pid": DEAD}
+        if mine:
+            self._path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            self._ledgers = [Ledger(self._path, CAP) for _ in range(3)]
+        (self._away if away else self._dead).update(mine)
+
+    @rule(which=WORKERS, of_others=st.booleans())
+    def reconcile(self, which: int, of_others: bool) -> None:
+        freed = {key for key in self._open if key in self._dead or (of_others and key in self._away)}
+        released = self._ledgers[which].release_abandoned([ELSEWHERE] if of_others else [])
+        assert released == {key: self._open.pop(key) for key in freed}
+
+    @rule(which=WORKERS)
     def reopen(self, which: int) -> None:
         self._ledgers[which] = Ledger(self._path, CAP)
 
@@ -294,9 +461,11 @@ class Ledgers(RuleBasedStateMachine):
             assert sums(totals) == (self._spent, self._unknown, sum(totals.open.values()))
             assert totals.open == self._open
             assert totals.committed <= CAP
+            assert totals.abandoned().keys() == self._dead & self._open.keys()
+            assert totals.elsewhere().keys() == self._away & self._open.keys()
 
 
-Ledgers.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+Ledgers.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 TestLedgers = Ledgers.TestCase
 
 
