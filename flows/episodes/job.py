@@ -85,11 +85,13 @@ class Task:
     """Of its transcript."""
     account: Account
     adapter: Adapter
-    session: Session
-    """Its world, which it shares with no other task of the conversation."""
+    session: Session | None
+    """Its world, which it shares with no other task of the conversation; null where it could not be opened."""
     writer: TranscriptWriter
     ending: Ending = NOT_ENDED
     final_state: FinalState = UNREADABLE
     seconds: float = 0.0
+    broken: str = ""
+    """Why there is no world."""
     digest: str = ""
     """Of the whole transcript, once it is on the disk."""

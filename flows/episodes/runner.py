@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from flows.episodes.calling import ModelCaller
+from flows.episodes.commits import GroupCommit
 from flows.episodes.job import CONVERSATION_BROKEN, Account, Job, Summary, Task
 from flows.episodes.ledger import Ledger
 from flows.episodes.opening import opening_messages
@@ -73,6 +74,7 @@ class Runner:
         self._sleep = sleep
         self._in_flight = 0
         self._settled = asyncio.Event()
+        self._books_flushed = GroupCommit(ledger.flush)
 
     async def run(self, job: Job) -> Summary | None:
         """One attempt at a conversation, its transcripts marked complete at its end; null if stopped before it.
@@ -98,6 +100,7 @@ class Runner:
                         self._settle(account)
                 finally:
                     self._wake()
+        await self._books_flushed()
         first, *others = [await self._marked(task) for task in tasks]
         return replace(first, followers=tuple(others))
 
@@ -136,10 +139,13 @@ class Runner:
         return tasks
 
     def _opened(self, job: Job, attempt: int, account: Account, adapter: Adapter) -> Task:
-        path = self._transcript(job)
-        session = Session(job.instance, job.variant, self._manifest.scaffold.tool_output_chars)
+        path, session, broken = self._transcript(job), None, ""
+        try:
+            session = Session(job.instance, job.variant, self._manifest.scaffold.tool_output_chars)
+        except Exception as error:  # noqa: BLE001 - a world that cannot be opened is one row, whatever broke
+            broken = ToolCrash("opening the world", error).detail
         self._store.set_aside(path)
-        return Task(job, attempt, path, account, adapter, session, TranscriptWriter(path))
+        return Task(job, attempt, path, account, adapter, session, TranscriptWriter(path), broken=broken)
 
     async def _converse(self, tasks: Sequence[Task]) -> None:
         """Meet every task, each in its own world; what ends the conversation ends those that it has not met.
@@ -154,30 +160,33 @@ class Runner:
             task.writer.record("episode", **episode_event(task, self._manifest, self._provenance, started_at))
             if task.job.episode.conversation_id is not None:
                 task.writer.record("conversation", **conversation_event(task, tasks))
-            loop = TaskLoop(
-                task.adapter,
-                self._caller(task),
-                task.session,
-                history,
-                settings,
-                task.job.episode.temperature,
-                task.writer,
-            )
             if number > 1 and rest is None:
                 history.state(task.job.variant.prompt)
-            task.ending = await self._meet(task, loop) if rest is None else rest
-            try:
-                task.final_state = _final_state(task.session)
-            except ToolCrash as error:
-                task.ending = loop.failed(error.kind, error.detail)
+            if task.session is None:
+                task.ending = Ending(INFRA_ERROR, 0, ToolCrash.kind, task.broken)
+            else:
+                task.ending = rest or await self._meet(task, task.session, history)
+                try:
+                    task.final_state = _final_state(task.session)
+                except ToolCrash as error:
+                    task.ending = replace(task.ending, outcome=INFRA_ERROR, kind=error.kind, detail=error.detail)
             rest = rest or _rest_after(task.ending, f"task {number} of {len(tasks)}")
             task.seconds = time.monotonic() - started
             self._settle(task.account)
             self._wake()
         _void_if_broken(tasks)
 
-    async def _meet(self, task: Task, loop: TaskLoop) -> Ending:
+    async def _meet(self, task: Task, session: Session, history: History) -> Ending:
         """How the task ended. Raises `RunHalted`."""
+        loop = TaskLoop(
+            task.adapter,
+            self._caller(task),
+            session,
+            history,
+            self._manifest.scaffold,
+            task.job.episode.temperature,
+            task.writer,
+        )
         try:
             return await loop.run()
         except AccessDenied as error:
