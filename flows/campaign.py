@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -147,6 +147,36 @@ class Campaign:
         outcomes = self.tally.outcomes[(model, cell.id)]
         return outcomes.total() - outcomes[INFRA] == len(self.study.episodes(model, cell))
 
+    async def run_cell(
+        self, model: str, cell: Cell, jobs: Sequence[Job], attempt: Callable[[Job], Awaitable[None]]
+    ) -> None:
+        """Carry out the cell's jobs, all at once, against every other process.
+
+        Another process may have finished some of them between the look that made `jobs` and the lock; these are done.
+
+        Raises:
+            CellLocked: another process works on the cell.
+            StoreError: the cell cannot be locked or looked at.
+        """
+        with self.study.store.cell_lock(model, cell.id):
+            await asyncio.gather(*(attempt(job) for job in self._still_left(model, cell, jobs)))
+
+    def halt(self, error: StudyError) -> None:
+        """Start no further episode; those in flight are finished and kept. The first reason is the one told."""
+        self.halted = self.halted or error
+
+    def _still_left(self, model: str, cell: Cell, jobs: Sequence[Job]) -> list[Job]:
+        finished, left = self.study.finished(model, cell), []
+        for job in jobs:
+            outcomes = [finished[one.episode_id]["outcome"] for one in job.conversation if one.episode_id in finished]
+            if not outcomes or INFRA in outcomes:
+                left.append(job)
+                continue
+            for one, outcome in zip(job.conversation, outcomes, strict=True):
+                self._count(one.episode, outcome)
+                self.console.line(f"skip {model} {cell.id} {one.episode_id}: completed by another process")
+        return left
+
     def check_disk(self, episodes: int) -> None:
         """Refuse to start `episodes` that would overrun the disk budget.
 
@@ -182,7 +212,7 @@ class Campaign:
                 self.capped = True
                 return None
             except StudyError as error:
-                self.halted = self.halted or error
+                self.halt(error)
                 return None
         if summary is None:
             return None

@@ -14,6 +14,7 @@ from flows.console import Console
 from flows.context import Options, open_study
 from flows.continuity import change_lines, remember
 from flows.episodes.job import Job
+from flows.errors import StudyError
 from flows.grid import Cell
 from flows.orchestration import labels
 from tasks_env.canonical import content_hash
@@ -38,7 +39,10 @@ async def run(options: Options) -> dict[str, int]:
 
     async def in_turn(model: str, cell: Cell, jobs: list[Job]) -> None:
         async with places:
-            await _cell_task(campaign, model, cell, jobs)()
+            try:
+                await _cell_task(campaign, model, cell, jobs)()
+            except StudyError as error:  # the cell's task is red; what the other cells have in flight is finished
+                campaign.halt(error)
 
     left = sum(len(job.conversation) for _, _, jobs in work for job in jobs)
     campaign.check_disk(left)
@@ -98,8 +102,7 @@ def _cell_task(
     retries = study.manifest.retry.episode_attempts - 1
 
     async def episodes() -> dict[str, int]:
-        with study.store.cell_lock(model, cell.id):
-            await asyncio.gather(*(_episode(job) for job in jobs))
+        await campaign.run_cell(model, cell, jobs, _episode)
         return dict(campaign.tally.outcomes[(model, cell.id)])
 
     async def _episode(job: Job) -> None:

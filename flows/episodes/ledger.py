@@ -211,7 +211,7 @@ class Ledger:
             ]
             if entries:
                 self._append(entries, durable=True)
-        return {entry["id"]: entry["usd"] for entry in entries}
+        return {key: usd for key, usd in abandoned.items() if only is None or key in only}
 
     def _append_if_they_fit(self, entries: Sequence[dict[str, Any]]) -> bool:
         with self._lines.locked():
