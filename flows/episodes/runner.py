@@ -30,6 +30,7 @@ from flows.provenance import Provenance
 from flows.results import INFRA_ERROR
 from flows.store import Store
 from tasks_env import FinalState, Session
+from tasks_env.canonical import canonical_json
 from tasks_env.seeding import derive
 
 
@@ -272,8 +273,10 @@ def _void_if_broken(tasks: Sequence[Task]) -> None:
 
 
 def _final_state(session: Session) -> FinalState:
-    """The world at the end. Raises `ToolCrash` if it cannot be read."""
+    """The world at the end. Raises `ToolCrash` if it cannot be read, or cannot be written down."""
     try:
-        return session.final_state()
+        state = session.final_state()
+        canonical_json(state.data)
+        return state
     except Exception as error:
         raise ToolCrash("final state", error) from error
