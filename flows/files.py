@@ -246,9 +246,7 @@ class SharedLines:
         try:
             _write_whole(file, data)
             if durable:
-                os.fsync(file.fileno())
-                if self._read_to == 0:
-                    _flush_folder(self.path.parent)
+                self._to_disk(file.fileno())
         except OSError:
             with contextlib.suppress(OSError):  # a disk that also refuses this leaves lines that `news` will tell
                 file.truncate(self._read_to)
@@ -263,8 +261,13 @@ class SharedLines:
         if written <= self._flushed_to:
             return
         with storage(self.path), self.path.open("rb") as file:
-            os.fsync(file.fileno())
+            self._to_disk(file.fileno())
         self._flushed_to = max(written, self._flushed_to)
+
+    def _to_disk(self, descriptor: int) -> None:
+        os.fsync(descriptor)
+        if self._flushed_to == 0:  # it may be a new file
+            _flush_folder(self.path.parent)
 
     def whole_lines(self) -> list[bytes]:
         """All whole lines, without changing or locking anything; a missing file has none. Raises `StoreError`."""

@@ -14,8 +14,8 @@ all the same, and is booked. `unknown_usd` is the part of a settled episode whos
 stays booked for good. `tokens_in` holds the cached ones and `tokens_out` those of reasoning, `spent_usd` prices each at
 its own price; null: not known. Lines of earlier versions lack the two.
 
-A reservation is on the disk before anything is asked; a settlement is once `flush` has returned, which an episode waits
-for before it is marked complete. A power cut in between leaves the reservation, which is the safe side.
+A reservation is on the disk before anything is asked, and a settlement before its episode is marked complete; episodes
+side by side share a flush. A power cut in between leaves the reservation, which is the safe side.
 """
 
 from __future__ import annotations
@@ -120,11 +120,14 @@ class Ledger:
         reservations = self.reserve_all(usd, model=model, cell=cell, attempts={episode: attempt})
         return None if reservations is None else reservations[0]
 
-    def reserve_all(self, usd: float, *, model: str, cell: str, attempts: Mapping[str, int]) -> list[str] | None:
+    def reserve_all(
+        self, usd: float, *, model: str, cell: str, attempts: Mapping[str, int], durable: bool = True
+    ) -> list[str] | None:
         """Hold `usd` for each of the episodes of one conversation, a reservation each, or nothing at all.
 
         Args:
             attempts: Episode → number of the attempt.
+            durable: Return when they are on the disk; otherwise `flush` must, before anything is asked.
 
         Returns:
             The reservations' ids in the order of `attempts`, or null if they do not all fit under the cap.
@@ -144,7 +147,7 @@ class Ledger:
             }
             for episode, attempt in attempts.items()
         ]
-        return [str(entry["id"]) for entry in entries] if self._append_if_they_fit(entries) else None
+        return [str(entry["id"]) for entry in entries] if self._append_if_they_fit(entries, durable) else None
 
     def extend(self, reservation: str, usd: float) -> bool:
         """Hold `usd` more for a reservation. Returns whether it fits under the cap; never after it was released."""
@@ -186,9 +189,7 @@ class Ledger:
         """Return once all that this object booked is on the disk; from any thread."""
         self._lines.flush()
 
-    def release_abandoned(
-        self, only: Collection[str] | None = None, hosts: Collection[str] = ()
-    ) -> dict[str, float]:
+    def release_abandoned(self, only: Collection[str] | None = None, hosts: Collection[str] = ()) -> dict[str, float]:
         """Free the reservations of dead processes, each with a line for the record. Returns id → USD.
 
         Only for somebody who has looked at the provider's bill.
@@ -213,14 +214,14 @@ class Ledger:
                 self._append(entries, durable=True)
         return {key: usd for key, usd in abandoned.items() if only is None or key in only}
 
-    def _append_if_they_fit(self, entries: Sequence[dict[str, Any]]) -> bool:
+    def _append_if_they_fit(self, entries: Sequence[dict[str, Any]], durable: bool = True) -> bool:
         with self._lines.locked():
             self._catch_up()
             if any(entry["id"] in self._totals.released for entry in entries):
                 return False
             if self._totals.committed + math.fsum(entry["usd"] for entry in entries) > self.cap_usd:
                 return False
-            self._append(entries, durable=True)
+            self._append(entries, durable=durable)
         return True
 
     def _catch_up(self) -> None:

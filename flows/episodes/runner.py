@@ -93,6 +93,7 @@ class Runner:
                 return None
             self._in_flight += 1
             try:
+                await self._books_flushed()
                 tasks = await self._attempt(job, attempts, accounts)
             finally:
                 self._in_flight -= 1
@@ -110,12 +111,19 @@ class Runner:
         return self._store.earlier_attempts(path) + (1 if self._store.marker(path) is None else 2)
 
     async def _reserve(self, job: Job, attempts: Mapping[str, int]) -> list[Account] | None:
-        """Hold the conversation's upper bound, waiting for what others settle; null if the run was stopped before."""
+        """Hold the conversation's upper bound, waiting for what others settle; null if the run was stopped before.
+
+        It is held against every process, but not yet against a power cut.
+        """
         episode = job.episode
         # However much context is carried, no request is longer than `conversation_bytes`: each task has its own bound.
         bound = episode_bound(self._manifest.models[episode.model].pricing, self._manifest.scaffold)
         while not self._stopped():
-            reservations = self._ledger.reserve_all(bound, model=episode.model, cell=episode.cell.id, attempts=attempts)
+            # Flushed by the caller, for many at once: a disk that takes its time must not hold up the event loop, on
+            # which the answers of all other episodes, and their timeouts, wait.
+            reservations = self._ledger.reserve_all(
+                bound, model=episode.model, cell=episode.cell.id, attempts=attempts, durable=False
+            )
             if reservations is not None:
                 return [Account(reservation) for reservation in reservations]
             if self._in_flight == 0:

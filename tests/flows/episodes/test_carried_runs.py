@@ -117,7 +117,7 @@ def test_a_refused_key_in_a_later_task_halts_and_marks_nothing(server: Answering
     assert len(server.requests) == 2
     assert ran.campaign.ledger.totals().reserved == 0
     assert ran.campaign.ledger.totals().spent > 0
-    assert "query-tiny: none-baseline 6/6" in str(halt_error(ran.campaign))
+    assert "model query-tiny: none-baseline 6/6" in str(halt_error(ran.campaign))
 
 
 # --- interruption -------------------------------------------------------------------------------------------------
