@@ -11,6 +11,7 @@ from pathlib import Path
 
 from flows.console import Console, StageProgress
 from flows.context import Study
+from flows.episodes.abreast import abreast
 from flows.episodes.job import Job, Summary
 from flows.episodes.ledger import Ledger
 from flows.episodes.pacing import Sleep, paces
@@ -150,7 +151,7 @@ class Campaign:
     async def run_cell(
         self, model: str, cell: Cell, jobs: Sequence[Job], attempt: Callable[[Job], Awaitable[None]]
     ) -> None:
-        """Carry out the cell's jobs, all at once, against every other process.
+        """Carry out the cell's jobs, side by side, against every other process.
 
         Another process may have finished some of them between the look that made `jobs` and the lock; these are done.
 
@@ -159,7 +160,8 @@ class Campaign:
             StoreError: the cell cannot be locked or looked at.
         """
         with self.study.store.cell_lock(model, cell.id):
-            await asyncio.gather(*(attempt(job) for job in self._still_left(model, cell, jobs)))
+            left = self._still_left(model, cell, jobs)
+            await abreast(left, attempt, self.study.manifest.execution.concurrent_episodes)
 
     def halt(self, error: StudyError) -> None:
         """Start no further episode; those in flight are finished and kept. The first reason is the one told."""

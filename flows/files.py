@@ -16,26 +16,40 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import IO
 
 from flows.errors import CellLocked, StoreError
 
+_ADVICE = {
+    errno.ENOSPC: "no space left on the device; free some and run again, finished work is kept",
+    errno.EDQUOT: "the disk quota is used up; free some and run again, finished work is kept",
+    errno.EROFS: "the file system is read-only; choose a writable place for the study's root",
+    errno.EACCES: "permission denied; make the study's root writable for this user",
+    errno.EPERM: "operation not permitted; make the study's root writable for this user",
+}
 
-@contextmanager
-def storage(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusal into an error that names the path and what to do."""
-    try:
-        yield
-    except OSError as error:
-        advice = {
-            errno.ENOSPC: "no space left on the device; free some and run again, finished work is kept",
-            errno.EDQUOT: "the disk quota is used up; free some and run again, finished work is kept",
-            errno.EROFS: "the file system is read-only; choose a writable place for the study's root",
-            errno.EACCES: "permission denied; make the study's root writable for this user",
-            errno.EPERM: "operation not permitted; make the study's root writable for this user",
-        }.get(error.errno or 0, error.strerror or str(error))
-        where = Path(error.filename) if isinstance(error.filename, str) else path
-        raise StoreError(where, advice) from error
+
+class storage:
+    """Turn the operating system's refusal into an error that names the path and what to do.
+
+    Not made from a generator: it guards every line that is written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Nothing is guarded but the block."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Raise `StoreError` in place of an `OSError`."""
+        if isinstance(error, OSError):
+            advice = _ADVICE.get(error.errno or 0, error.strerror or str(error))
+            where = Path(error.filename) if isinstance(error.filename, str) else self._path
+            raise StoreError(where, advice) from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -166,7 +180,8 @@ class LineFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._hash = hashlib.sha256()
-        with storage(path):
+        self._storage = storage(path)
+        with self._storage:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = path.open("wb")
 
@@ -174,12 +189,12 @@ class LineFile:
         """Write one line of ASCII text."""
         data = line.encode("ascii") + b"\n"
         self._hash.update(data)
-        with storage(self.path):
+        with self._storage:
             self._file.write(data)
 
     def flush(self) -> None:
         """Let others see what was written."""
-        with storage(self.path):
+        with self._storage:
             self._file.flush()
 
     def close(self) -> str:

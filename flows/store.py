@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -175,8 +176,9 @@ class Store:
 
     @staticmethod
     def earlier_attempts(transcript: Path) -> int:
-        """How many finished attempts were set aside."""
-        return len(list(transcript.parent.glob(f"{transcript.stem}.attempt-*.jsonl")))
+        """How many finished attempts were set aside, numbered from 1; to look costs the same in a cell of any size."""
+        numbers = itertools.count(1)
+        return next(number for number in numbers if not Store.earlier_attempt(transcript, number).exists()) - 1
 
     @staticmethod
     def earlier_attempt(transcript: Path, number: int) -> Path:

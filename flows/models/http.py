@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from urllib.request import getproxies
 
 import httpx
 from pydantic import JsonValue
@@ -22,6 +23,7 @@ from flows.manifest.schema import MalformedPattern
 from flows.models.adapter import ModelCallError, RequestRejected, TransientError
 from flows.models.failures import bad_answer, bounded, failure
 from flows.models.keys import ApiKey
+from flows.models.lanes import Lanes
 from flows.models.reading import parse_body
 from tasks_env.types import JsonObject
 
@@ -45,11 +47,20 @@ def open_client() -> httpx.AsyncClient:
     # At DEBUG these quote answer headers, in which a server may echo a key; at INFO they drown the progress.
     for name in ("httpcore", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    trust = _certificates()
+    lanes = Lanes(
+        lambda: httpx.AsyncHTTPTransport(
+            verify=trust, limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_S)
+        )
+    )
+    places = ["all://127.0.0.1", "all://localhost", "all://[::1]"]
+    if "all" not in getproxies():  # a proxy for one scheme stands before "all://", one for all would stand behind it
+        places.append("all://")
     return httpx.AsyncClient(
         limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEPALIVE_S),
-        verify=_certificates(),
+        verify=trust,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        mounts={"all://127.0.0.1": None, "all://localhost": None, "all://[::1]": None},
+        mounts=dict.fromkeys(places, lanes),
         headers={"user-agent": "agent-bench-stability"},
     )
 
