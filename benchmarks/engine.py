@@ -95,7 +95,8 @@ def latency(arguments: argparse.Namespace, folder: Path) -> None:
             [sys.executable, str(HERE / "slow_server.py"), str(wait)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         ) as server:  # fmt: skip
-            assert server.stdout is not None and server.stdin is not None
+            assert server.stdout is not None
+            assert server.stdin is not None
             url = f"http://127.0.0.1:{int(server.stdout.readline())}/v1"
             figures = run_stage(folder / str(number), episodes, at_once=at_once, url=url)
             server.stdin.close()
@@ -126,8 +127,9 @@ def memory(arguments: argparse.Namespace, folder: Path) -> None:
         )
         print(
             f"{figures['episodes']:.0f} episodes: {figures['rss_mib']:.0f} MiB "
-            f"({100 * (figures['rss_mib'] / first - 1):+.1f}%), {figures['disk_bytes'] / figures['episodes']:.0f} bytes "
-            f"on disk per episode, projected {expected_bytes(expected):.0f}; "
+            f"({100 * (figures['rss_mib'] / first - 1):+.1f}%); "
+            f"{figures['disk_bytes'] / figures['episodes']:.0f} bytes on disk per episode, projected "
+            f"{expected_bytes(expected):.0f}; "
             f"{figures['episodes'] / figures['wall_s']:.1f} episodes/s, "
             f"CPU {1000 * figures['cpu_s'] / figures['episodes']:.1f} ms/episode, load {os.getloadavg()[0]:.1f}",
             flush=True,
@@ -146,7 +148,8 @@ def startup(arguments: argparse.Namespace, folder: Path) -> None:
         after = os.times()
         cpus.append(after.children_user + after.children_system - before.children_user - before.children_system)
     print(
-        f"agent-bench --help: {statistics.median(walls):.3f} s, CPU {statistics.median(cpus):.3f} s, fastest {min(walls):.3f} s"
+        f"agent-bench --help: {statistics.median(walls):.3f} s, CPU {statistics.median(cpus):.3f} s, fastest "
+        f"{min(walls):.3f} s"
     )
 
 

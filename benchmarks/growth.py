@@ -151,8 +151,8 @@ def analyze(folder: Path, rows: int, resamples: int) -> None:
     peak = usage.ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
     print("\n".join(f"  {line}" for line in output.splitlines() if line.startswith("stage")))
     print(
-        f"  the whole command {time.perf_counter() - started:.1f} s, CPU {usage.ru_utime + usage.ru_stime:.1f} s, peak memory "
-        f"{peak:.0f} MiB",
+        f"  the whole command {time.perf_counter() - started:.1f} s, CPU {usage.ru_utime + usage.ru_stime:.1f} s, "
+        f"peak memory {peak:.0f} MiB",
         flush=True,
     )
 

@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from inspect_ai import Task, eval
+from inspect_ai import Task
+from inspect_ai import eval as evaluate
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput, ModelUsage, get_model
 from inspect_ai.solver import generate, system_message, use_tools
@@ -53,7 +54,7 @@ def main(shape_path: str, samples: str, at_once: str, logging: str, folder: str)
     )
     model = get_model("mockllm/model", custom_outputs=respond)
     wall, cpu = time.perf_counter(), time.process_time()
-    [log] = eval(
+    [log] = evaluate(
         task,
         model=model,
         max_samples=int(at_once),
