@@ -123,14 +123,16 @@ def analyze(folder: Path, rows: int, resamples: int) -> None:
     from flows.scoring import results_metadata
 
     manifest = YAML(typ="safe").load((ROOT / "experiments.yaml").read_text(encoding="utf-8"))
-    smoke = manifest["profiles"]["smoke"]
-    per_instance = 90 * len(smoke["grid"]["models"])
-    smoke["grid"]["instances"] = round(rows / per_instance)
-    smoke["analysis"]["resamples"] = resamples
+    profile = manifest["profiles"]["smoke"]
+    per_instance = 90 * len(profile["grid"]["models"])
+    profile["grid"]["instances"] = round(rows / per_instance)
+    profile["analysis"]["resamples"] = resamples
+    # Under a name of its own: the smoke profile's stages run those before them too.
+    manifest["profiles"] = {"growth": profile}
     path = folder / "experiments.yaml"
     path.write_text(json.dumps(manifest), encoding="utf-8")
     shutil.copy(ROOT / "HYPOTHESES.md", folder)
-    study = Study(Options(manifest=str(path), profile="smoke"))
+    study = Study(Options(manifest=str(path), profile="growth"))
     made = [
         {**row, "started_at": datetime.fromisoformat(row["started_at"])}
         for model, cell in study.work
@@ -140,7 +142,7 @@ def analyze(folder: Path, rows: int, resamples: int) -> None:
     print(f"  {len(made)} rows, {resamples} resamples, {study.store.table.stat().st_size / 1e6:.1f} MB", flush=True)
     del made
     command = [sys.executable, "-c", "import sys; from flows.cli import main; sys.exit(main(sys.argv[1:]))"]
-    command += ["analyze", "--manifest", str(path), "--profile", "smoke"]
+    command += ["analyze", "--manifest", str(path), "--profile", "growth"]
     started = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
