@@ -327,6 +327,13 @@ def summary_lines(campaign: Campaign) -> list[str]:
             f"run: {tally.passed_over} unfinished episodes were passed over: their latest attempt is no infra_error; "
             "run without --only to go on with them"
         )
+    elsewhere = totals.elsewhere()
+    if elsewhere:
+        hosts = sorted({str(totals.owners[key].host) for key in elsewhere})
+        lines.append(
+            f"run: {sum(elsewhere.values()):.4f} USD of these are held for {len(elsewhere)} episodes of other machines "
+            f"({', '.join(hosts)}), of which nobody here can see whether they still run"
+        )
     if campaign.capped:
         lines.append(
             f"run: PARTIAL: the cost cap is reached; {tally.completed} of {tally.planned} episodes completed, spend "

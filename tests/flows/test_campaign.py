@@ -127,6 +127,19 @@ def test_the_cap_counts_what_earlier_runs_and_dead_processes_hold(server: Answer
     assert "0 of 10 episodes completed" in text
 
 
+def test_what_another_machine_holds_counts_and_is_told_by_its_name(server: AnsweringServer, tmp_path: Path) -> None:
+    study = study_with_cap(tmp_path, server, 1.5)
+    cap = study.manifest.budget.cap_usd
+    assert Ledger(study.store.ledger, cap).reserve(cap / 2, model="model", cell="c", episode="e", attempt=1)
+    entry = json.loads(study.store.ledger.read_text())
+    study.store.ledger.write_text(json.dumps({**entry, "host": "the-other-one"}) + "\n")
+    ran = run_study(study)
+    assert (ran.summaries, server.requests) == ([None] * 10, [])
+    text = "\n".join(summary_lines(ran.campaign))
+    assert f"{cap / 2:.4f} USD of these are held for 1 episodes of other machines (the-other-one)" in text
+    assert "whose process died" not in text
+
+
 def test_a_raised_cap_goes_on_where_the_last_run_stopped(server: AnsweringServer, tmp_path: Path) -> None:
     study = study_with_cap(tmp_path, server, 1.0, concurrent_episodes=1)
     server.answer_with(lambda _request: Reply(body=said("openai", SUBMIT)))
