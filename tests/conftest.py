@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from ruamel.yaml import YAML
 
 from flows.orchestration import serving
 from flows.orchestration.server import wait_until_ready
 from flows.orchestration.settings import API_URL
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # no test fails because the machine is busy
 
 ROOT = Path(__file__).resolve().parent.parent
 

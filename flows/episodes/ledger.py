@@ -189,15 +189,15 @@ class Ledger:
         """Return once all that this object booked is on the disk; from any thread."""
         self._lines.flush()
 
-    def release_abandoned(self, only: Collection[str] | None = None, hosts: Collection[str] = ()) -> dict[str, float]:
+    def release_abandoned(self, hosts: Collection[str] = (), only: Collection[str] | None = None) -> dict[str, float]:
         """Free the reservations of dead processes, each with a line for the record. Returns id → USD.
 
         Only for somebody who has looked at the provider's bill.
 
         Args:
-            only: Of these, those that are still abandoned; null: all.
             hosts: Other machines whose reservations are freed too: nothing tells from here whether anything still runs
                 there.
+            only: Of these, those that are still abandoned; null: all.
         """
         with self._lines.locked():
             self._catch_up()

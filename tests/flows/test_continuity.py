@@ -74,9 +74,9 @@ def test_cap_price_limits_and_pace_leave_everything_valid(finished: Study, chang
 
 
 def test_a_growing_set_keeps_what_is_finished_but_for_places_in_an_order_of_another_length(finished: Study) -> None:
-    assert change_lines(changed(finished, {"grid/instances": 3})) == [
+    assert change_lines(changed(finished, {"grid/instances": 9})) == [
         "the manifest is not the one of the last run here:",
-        "  grid.instances: 2 -> 3",
+        "  grid.instances: 2 -> 9",
         f"{EPISODES - 4} finished episodes remain valid",
         "4 finished transcripts belong to another configuration: kept, and left aside",
     ]
@@ -89,7 +89,7 @@ def test_a_growing_set_keeps_what_is_finished_but_for_places_in_an_order_of_anot
         # The temperature axis asks for its own; all other cells for the baseline's.
         ({"decoding/baseline_temperature": 0.2}, ["decoding.baseline_temperature: 0.0 -> 0.2"], 2),
         ({"scaffold/step_cap": 9}, ["scaffold.step_cap: 10 -> 9"], 0),
-        ({"scaffold/tasks_per_conversation": 2}, ["scaffold.tasks_per_conversation: (absent) -> 2"], 0),
+        ({"scaffold/tasks_per_conversation": 2}, ["scaffold.tasks_per_conversation: 1 -> 2"], 0),
         ({"seed": 8}, ["seed: 7 -> 8"], 0),
         ({"grid/axes": {"paraphrase": ["p1"]}}, ['grid.axes.resample: ["s1"] -> (absent)'], 4 + 2),
         ({"grid/runs/baseline": 3}, ["grid.runs.baseline: 2 -> 3"], EPISODES),
