@@ -167,6 +167,14 @@ def test_run_seed_enters_the_id(tmp_path: Path) -> None:
     assert one.episode_id != two.episode_id
 
 
+def test_a_level_above_what_a_model_accepts_is_unsupported_before_any_spend(tmp_path: Path) -> None:
+    study = prepared(tmp_path, {"grid/models": ["served"], "models/served/capabilities": {"max_temperature": 0.5}})
+    cell = cell_called(study, "query-easy-temperature-0.7")
+    reason = unsupported(study.manifest, "served", cell)
+    assert reason == "the model accepts no temperature above 0.5 (capabilities.max_temperature)"
+    assert ("served", cell) not in study.work
+
+
 def test_model_that_accepts_no_temperature_is_asked_for_none(tmp_path: Path) -> None:
     study = prepared(tmp_path, {"grid/models": ["steady", "served", "cool"]})
     cell = cell_called(study, "query-easy-temperature-0.7")

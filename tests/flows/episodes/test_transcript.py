@@ -135,6 +135,20 @@ def test_every_event_has_its_fields_and_no_other(ran: Ran) -> None:
     assert kinds == set(SCHEMA)
 
 
+@pytest.mark.parametrize("adapter", ["openai", "anthropic"])
+def test_every_request_tells_the_settings_that_the_server_received(
+    adapter: str, server: AnsweringServer, tmp_path: Path
+) -> None:
+    server.script(*[Reply(body=said(adapter, Turn("", (("submit", {"answer": "4"}),)))) for _ in range(2)])
+    ran = run_study(open_study(tmp_path, {"model": http_entry(adapter, server.url)}), first=1)
+    [request] = [event for event in ran.events() if event["event"] == "request"]
+    apart = {"messages", "tools", "system"}
+    received = {name: value for name, value in server.requests[0].body.items() if name not in apart}
+    assert request["settings"] == received
+    assert received["temperature"] == request["temperature"] == 0.0
+    assert "max_tokens" in received
+
+
 def test_events_come_in_the_order_of_the_loop(ran: Ran) -> None:
     kinds = [event["event"] for event in ran.events()]
     assert kinds == [

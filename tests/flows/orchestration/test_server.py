@@ -41,6 +41,25 @@ def test_root_that_cannot_be_written_is_refused_by_name(tmp_path: Path) -> None:
         pytest.fail("a server was started")
 
 
+def test_root_without_room_for_the_database_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    program = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from flows.errors import StoreError\n"
+        "from flows.orchestration import serving\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "try:\n"
+        "    with serving(Path(sys.argv[1]), {}):\n"
+        "        print('started')\n"
+        "except StoreError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith(f"{tmp_path / '.prefect'}: "), done.stdout + done.stderr
+    assert list((tmp_path / ".prefect").iterdir()) == []
+
+
 def test_a_server_that_the_user_named_is_used_and_nothing_is_written(tmp_path: Path) -> None:
     environ = {API_URL: "http://127.0.0.1:1/api"}
     with serving(tmp_path, environ) as server:
