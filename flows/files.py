@@ -12,12 +12,14 @@ import fcntl
 import hashlib
 import io
 import os
+import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, Literal
 
 from flows.errors import CellLocked, StoreError
 
@@ -55,10 +57,9 @@ class storage:
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace `path` by `data` in one step, flushed to the disk first. Raises `StoreError`."""
     with storage(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            with temporary.open("wb") as file:
+            with _open_in_folder(temporary, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -129,7 +130,7 @@ def remove_temporaries(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _write_whole(file: io.FileIO, data: bytes) -> None:
+def _write_whole(file: IO[bytes], data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[file.write(rest) :]
@@ -174,6 +175,15 @@ def _holder(file: IO[bytes]) -> str:
     return "unknown"
 
 
+def _open_in_folder(path: Path, mode: Literal["wb", "ab+"], buffering: int = -1) -> IO[bytes]:
+    """Open a file to write to; its folder is made if it is not there, which is nearly always."""
+    try:
+        return path.open(mode, buffering)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open(mode, buffering)
+
+
 class LineFile:
     """A new file of lines, hashed as they are written. Every method but `abandon` raises `StoreError`."""
 
@@ -182,8 +192,7 @@ class LineFile:
         self._hash = hashlib.sha256()
         self._storage = storage(path)
         with self._storage:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: IO[bytes] = path.open("wb")
+            self._file = _open_in_folder(path, "wb")
 
     def append(self, line: str) -> None:
         """Write one line of ASCII text."""
@@ -217,23 +226,44 @@ class SharedLines:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file: io.FileIO | None = None
+        self._opened: IO[bytes] | None = None
+        self._close: weakref.finalize[..., object] | None = None
+        self._among_threads = threading.Lock()
+        self._file: IO[bytes] | None = None
+        """While locked."""
         self._read_to = 0
         self._flushed_to = 0
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the file against every other process. Raises `StoreError`."""
-        with storage(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Unbuffered: what a full disk refused must not be written after all when the file is closed.
-            with self.path.open("ab+", buffering=0) as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                self._file = file
-                try:
-                    yield
-                finally:
-                    self._file = None
+        """Hold the file against every other process and thread. Raises `StoreError`."""
+        with storage(self.path), self._among_threads:
+            file = self._lock()
+            self._file = file
+            try:
+                yield
+            finally:
+                self._file = None
+                fcntl.flock(file, fcntl.LOCK_UN)
+
+    def _lock(self) -> IO[bytes]:
+        """The file at the path, locked: the one that is open, unless another one lies there now, or none."""
+        while True:
+            file = self._opened or self._open()
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+                    return file
+            fcntl.flock(file, fcntl.LOCK_UN)
+            self._opened = None
+
+    def _open(self) -> IO[bytes]:
+        if self._close is not None:
+            self._close()
+        # Unbuffered: what a full disk refused must not be written after all when the file is closed.
+        self._opened = _open_in_folder(self.path, "ab+", buffering=0)
+        self._close = weakref.finalize(self, self._opened.close)
+        return self._opened
 
     def news(self) -> list[bytes]:
         """The whole lines that were appended since the last look. Only while locked.
@@ -242,6 +272,8 @@ class SharedLines:
             StoreError: what was there at the last look is no longer there.
         """
         file = self._held()
+        if os.fstat(file.fileno()).st_size == self._read_to:  # which is always the end of a whole line
+            return []
         cut_torn_tail(file)
         if file.seek(0, os.SEEK_END) < self._read_to:
             raise StoreError(self.path, "was cut or replaced while it was in use; put it back and run again")
@@ -293,7 +325,7 @@ class SharedLines:
                 return []
         return data[: data.rfind(b"\n") + 1].splitlines()
 
-    def _held(self) -> io.FileIO:
+    def _held(self) -> IO[bytes]:
         if self._file is None:
             raise RuntimeError(f"{self.path} is not locked")
         return self._file

@@ -51,6 +51,7 @@ class Store:
         self.table = self.results / "results.parquet"
         self.ledger = self.runs / "ledger.jsonl"
         self.last_manifest = self.runs / "manifest.json"
+        self._episodes: dict[tuple[str, str], Path] = {}
 
     def identity(self) -> str:
         """A random id that lives and dies with runs/: in cache keys, it keeps a cache from outliving its files."""
@@ -140,7 +141,10 @@ class Store:
 
     def episodes(self, model: str, cell_id: str) -> Path:
         """Folder of a cell's transcripts."""
-        return self.runs / model / cell_id / "episodes"
+        key = (model, cell_id)
+        if key not in self._episodes:
+            self._episodes[key] = self.runs / model / cell_id / "episodes"
+        return self._episodes[key]
 
     def transcript(self, model: str, cell_id: str, episode_id: str) -> Path:
         """Path of an episode's (latest) transcript."""
@@ -164,7 +168,7 @@ class Store:
         Raises:
             StoreError: the marker is there but damaged.
         """
-        path = transcript.with_suffix(f".{MARKER}")
+        path = _beside(transcript, MARKER)
         if not path.exists() or not transcript.is_file():
             return None
         try:
@@ -183,7 +187,7 @@ class Store:
     @staticmethod
     def earlier_attempt(transcript: Path, number: int) -> Path:
         """Where a finished attempt is kept that was set aside."""
-        return transcript.with_suffix(f".attempt-{number}.jsonl")
+        return _beside(transcript, f"attempt-{number}.jsonl")
 
     def set_aside(self, transcript: Path) -> None:
         """Make room for another attempt: a finished one is kept under its number, an interrupted one is dropped."""
@@ -191,12 +195,12 @@ class Store:
             if self.marker(transcript) is not None:
                 number = self.earlier_attempts(transcript) + 1
                 transcript.rename(self.earlier_attempt(transcript, number))
-            transcript.with_suffix(f".{MARKER}").unlink(missing_ok=True)
+            _beside(transcript, MARKER).unlink(missing_ok=True)
             transcript.unlink(missing_ok=True)
 
     def mark_complete(self, transcript: Path, content: dict[str, Any]) -> None:
         """Vouch for a flushed transcript."""
-        write_atomically(transcript.with_suffix(f".{MARKER}"), canonical_json(content).encode())
+        write_atomically(_beside(transcript, MARKER), canonical_json(content).encode())
 
     @contextmanager
     def cell_lock(self, model: str, cell_id: str) -> Iterator[None]:
@@ -265,6 +269,10 @@ def _move_unless_there(temporary: Path, folder: Path) -> None:
                 "exists with other content than was now made from the same seeds; sets are immutable: move it away",
             ) from None
         shutil.rmtree(temporary)
+
+
+def _beside(transcript: Path, suffix: str) -> Path:
+    return transcript.parent / f"{transcript.stem}.{suffix}"
 
 
 def _read_marker(path: Path, *keys: str) -> dict[str, Any]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flows.episodes.pacing import Pace, Sleep
 from flows.episodes.pricing import call_bound, price
 from flows.episodes.transcript import TranscriptWriter
 from flows.manifest import Pricing, Retry, Scaffold
-from flows.models.adapter import Adapter, ContentFiltered, MalformedOutput, ModelCallError, TransientError
-from flows.models.messages import AssistantMessage, Completion, Message, Stop, Usage
-from tasks_env.types import ToolSpec
+from flows.models.adapter import Adapter, ContentFiltered, MalformedOutput, ModelCallError, Request, TransientError
+from flows.models.messages import AssistantMessage, Completion, Stop, Usage
 
 POSSIBLY_BILLED = frozenset(
     {"timeout", "connection_lost", "bad_answer", "error_in_answer", "http_502", "http_504", "http_524"}
@@ -118,25 +117,18 @@ class ModelCaller:
         self._rng = rng
         self._sleep = sleep
 
-    async def ask(
-        self,
-        step: int,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        temperature: float | None,
-        request_bytes: int,
-    ) -> Completion:
+    async def ask(self, step: int, request: Request) -> Completion:
         """One answer, after as many attempts as the policy allows.
 
         Raises:
             ModelCallError: the last attempt's failure.
         """
-        expected_tokens = request_bytes // 4
+        expected_tokens = request.size // 4
         for attempt in range(1, self._retry.http_attempts + 1):
             self._transcript.flush()
             async with self._pace.request(expected_tokens) as sending:
                 started = time.monotonic()
-                answer = await self._attempt(messages, tools, temperature)
+                answer = await self._attempt(request)
                 latency = time.monotonic() - started
                 if isinstance(answer, Completion):
                     sending.answered(answer.usage.input_total + answer.usage.output_total if answer.usage else None)
@@ -150,12 +142,10 @@ class ModelCaller:
                 return Completion(message=AssistantMessage(), usage=None, stop=Stop.REFUSAL, raw=answer.raw)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> Completion | ModelCallError:
+    async def _attempt(self, request: Request) -> Completion | ModelCallError:
         self._spending.http_attempts += 1
         try:
-            return await self._adapter.complete(messages, tools, temperature)
+            return await self._adapter.complete(request)
         except ModelCallError as error:
             return error
         except Exception as error:  # noqa: BLE001 - whatever an adapter lets through

@@ -9,8 +9,8 @@ from flows.episodes.calling import AdapterCrash, ModelCaller
 from flows.episodes.opening import REMINDER
 from flows.episodes.transcript import TranscriptWriter
 from flows.manifest import Scaffold
-from flows.models.adapter import Adapter, ContextOverflow, MalformedOutput
-from flows.models.conversation import is_empty_turn
+from flows.models.adapter import Adapter, ContextOverflow, MalformedOutput, Request, request_of
+from flows.models.conversation import is_empty_turn, shown_tool
 from flows.models.envelope import normalise, sent_settings
 from flows.models.messages import (
     Answer,
@@ -23,7 +23,7 @@ from flows.models.messages import (
     UserMessage,
 )
 from tasks_env import Session
-from tasks_env.canonical import canonical_json, content_hash
+from tasks_env.canonical import content_hash
 
 OVER = "error: the task has been handed in; this call was not carried out"
 NO_ANSWER = AssistantMessage(text="(no answer)")
@@ -83,7 +83,7 @@ class TaskLoop:
     """One episode's loop.
 
     Args:
-        adapter: Only asked for the request body that it will send; `caller` does the asking.
+        adapter: Only asked for what it will send; `caller` does the sending.
         session: The task's world behind the variant's names.
         history: Ends with the task's statement; the loop appends to it.
         temperature: Null sends none.
@@ -119,14 +119,14 @@ class TaskLoop:
             ToolCrash: a tool broke.
         """
         tools = self._session.variant.tools
-        self._transcript.record("opening", tools=[tool.model_dump(mode="json") for tool in tools])
+        self._transcript.record("opening", tools=[shown_tool(tool) for tool in tools])
         nudged = False
         while self._steps < self._settings.step_cap:
             try:
-                size = self._log_request()
-                if size > self._settings.conversation_bytes:
-                    return self._ending("context_overflow", detail=f"the request would be {size} bytes long")
-                completion = await self._caller.ask(self._steps + 1, self._messages, tools, self._temperature, size)
+                request = self._next_request()
+                if request.size > self._settings.conversation_bytes:
+                    return self._ending("context_overflow", detail=f"the request would be {request.size} bytes long")
+                completion = await self._caller.ask(self._steps + 1, request)
             except ContextOverflow as error:
                 return self._ending("context_overflow", detail=error.detail)
             except MalformedOutput as error:
@@ -197,27 +197,26 @@ class TaskLoop:
         )
         return Answer(call_id=call.id, content=content, is_error=is_error)
 
-    def _log_request(self) -> int:
-        """Record what this step adds and the hashes of the whole request. Returns the request's size in bytes."""
+    def _next_request(self) -> Request:
+        """The whole conversation as a request; what this step adds to it, and its hashes, are recorded."""
         provider = self._adapter.version.split("/")[0]
         try:
-            body = self._adapter.request_body(self._messages, self._session.variant.tools, self._temperature)
-            normal = normalise(body, provider)
+            request = request_of(self._adapter, self._messages, self._session.variant.tools, self._temperature)
+            normal = normalise(request.body, provider)
         except Exception as error:
             raise AdapterCrash(error) from error
-        text = canonical_json(body)
-        body_hash = hashlib.sha256(text.encode("ascii")).hexdigest()
+        body_hash = hashlib.sha256(request.canonical.encode("ascii")).hexdigest()
         self._transcript.record(
             "request",
             step=self._steps + 1,
             added=[message.model_dump(mode="json") for message in self._history.news()],
             temperature=self._temperature,
-            settings=sent_settings(body),
-            bytes=len(text),
+            settings=sent_settings(request.body),
+            bytes=request.size,
             body_sha256=body_hash,
-            normal_sha256=body_hash if normal == body else content_hash(normal),
+            normal_sha256=body_hash if normal == request.body else content_hash(normal),
         )
-        return len(text)
+        return request
 
     def _log_answer(self, completion: Completion) -> None:
         self._transcript.record(

@@ -1,6 +1,7 @@
 """The interface to a model, and the ways in which a call can fail.
 
-A new provider is one class with `complete`. Retries are not its business: it makes one attempt and raises
+A new provider is one class that makes requests and sends them. Retries are not its business: it makes one attempt and
+raises
 
     ModelCallError
     ├── TransientError      worth another attempt, with the server's own advice on when
@@ -14,12 +15,14 @@ A new provider is one class with `complete`. Retries are not its business: it ma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from flows.models.messages import Completion, Message
-from tasks_env.types import ToolSpec
+from tasks_env.canonical import canonical_json
+from tasks_env.types import JsonObject, ToolSpec
 
 
 class ModelCallError(Exception):
@@ -83,10 +86,36 @@ class Adapter(Protocol):
 
     def request_body(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> JsonValue:
-        """The body that `complete` sends for the same arguments; null `temperature` sends none."""
+    ) -> JsonObject:
+        """What is sent for this conversation; null `temperature` sends none."""
 
-    async def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """One attempt at one answer. Raises `ModelCallError`."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one step asks: made once, then logged, priced and sent, however many attempts that takes."""
+
+    messages: Sequence[Message]
+    """The conversation that `body` says."""
+    body: JsonObject
+    canonical: str
+    """The canonical JSON of `body`."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of `canonical`."""
+        return len(self.canonical)
+
+
+def request_of(
+    adapter: Adapter, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
+) -> Request:
+    """The request by which `adapter` puts a conversation.
+
+    Raises:
+        ValueError: an invalid conversation, or a setting that the model does not accept.
+    """
+    body = adapter.request_body(messages, tools, temperature)
+    return Request(messages, body, canonical_json(body))

@@ -13,6 +13,7 @@ import httpx
 from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
+from flows.models.adapter import Request
 from flows.models.conversation import (
     CUT_OFF,
     answer_text,
@@ -93,24 +94,22 @@ class AnthropicAdapter:
     def request_body(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> JsonObject:
-        """The body that `complete` sends for the same arguments; null `temperature` sends none."""
+        """What is sent for this conversation; null `temperature` sends none."""
         return request_body(self._entry, self._max_output_tokens, messages, tools, temperature, self._parallel_calls)
 
-    async def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """One attempt at one answer. Raises `ModelCallError`."""
         answer, status = await post_json(
             self._client,
             self._url,
-            self.request_body(messages, tools, temperature),
+            request.body,
             headers={"anthropic-version": API_VERSION},
             key=self._key,
             key_header=("x-api-key", ""),
             timeout_s=self._entry.limits.timeout_s,
             patterns=self._entry.malformed_patterns,
         )
-        return read_completion(answer, taken_ids(messages)).model_copy(update={"status": status})
+        return read_completion(answer, taken_ids(request.messages)).model_copy(update={"status": status})
 
 
 def request_body(

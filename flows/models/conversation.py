@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from pydantic import JsonValue
 
@@ -24,6 +25,7 @@ from flows.models.messages import (
     read_arguments,
 )
 from tasks_env.canonical import canonical_json
+from tasks_env.identity import Same
 from tasks_env.types import JsonObject, ToolSpec
 
 ERROR_MARK = "error"
@@ -99,10 +101,18 @@ def replayed_arguments(call: Call) -> str:
 
     Arguments that could not be read are replayed as `{}`: servers parse them again and fail on broken text.
     """
-    if call.arguments is None:
-        return "{}"
+    return "{}" if call.arguments is None else _replayed(Same(call))
+
+
+@lru_cache(maxsize=1024)
+def _replayed(same: Same[Call]) -> str:
+    """Every later request of the conversation replays the call; to read its text again each time adds up."""
+    call = same.value
+    canonical = canonical_json(call.arguments)
+    if call.raw_arguments == canonical:
+        return canonical
     read, _ = read_arguments(call.raw_arguments)
-    if call.raw_arguments.strip() and read is not None and canonical_json(read) == canonical_json(call.arguments):
+    if call.raw_arguments.strip() and read is not None and canonical_json(read) == canonical:
         return call.raw_arguments
     return json.dumps(call.arguments, allow_nan=False)
 

@@ -29,7 +29,6 @@ from flows.models.conversation import (
     ERROR_MARK,
     answer_text,
     is_empty_turn,
-    replayed_arguments,
     replayed_name,
     replayed_text,
     shown_tool,
@@ -93,7 +92,7 @@ def normal_form(
                     {
                         "call": _ordinal(ordinals, call.id),
                         "name": replayed_name(call),
-                        "arguments": json.loads(replayed_arguments(call)),
+                        "arguments": call.arguments or {},
                     }
                     for call in turn.calls
                 ]

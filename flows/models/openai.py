@@ -14,6 +14,7 @@ import httpx
 from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
+from flows.models.adapter import Request
 from flows.models.conversation import (
     CUT_OFF,
     answer_text,
@@ -94,24 +95,22 @@ class OpenAIAdapter:
     def request_body(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
     ) -> JsonObject:
-        """The body that `complete` sends for the same arguments; null `temperature` sends none."""
+        """What is sent for this conversation; null `temperature` sends none."""
         return request_body(self._entry, self._max_output_tokens, messages, tools, temperature, self._parallel_calls)
 
-    async def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """One attempt at one answer. Raises `ModelCallError`."""
         answer, status = await post_json(
             self._client,
             self._url,
-            self.request_body(messages, tools, temperature),
+            request.body,
             headers={},
             key=self._key,
             key_header=("authorization", "Bearer "),
             timeout_s=self._entry.limits.timeout_s,
             patterns=self._entry.malformed_patterns,
         )
-        completion = read_completion(answer, taken_ids(messages), self._entry.capabilities.replay_reasoning)
+        completion = read_completion(answer, taken_ids(request.messages), self._entry.capabilities.replay_reasoning)
         return completion.model_copy(update={"status": status})
 
 

@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol, cast
 
 from pydantic import JsonValue
 
 from flows.manifest import ScriptedModel
+from flows.models.adapter import Request
 from flows.models.conversation import taken_ids
 from flows.models.envelope import normal_form
 from flows.models.messages import AssistantMessage, Call, Completion, Message, Stop, Usage, UserMessage
 from tasks_env import Instance, Session, ToolCall, ToolSpec, Variant, family, play
 from tasks_env.canonical import canonical_json
+from tasks_env.identity import Same
 from tasks_env.naming import shown_arguments
 from tasks_env.seeding import derive
 from tasks_env.types import JsonObject
@@ -92,20 +95,17 @@ class ScriptedAdapter:
         """The request's normal form: what an adapter sends that has no provider's envelope."""
         return self._request.body(messages, tools, temperature)
 
-    async def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> Completion:
+    async def complete(self, request: Request) -> Completion:
         """The plan's next step; tokens are counted as a quarter of the bytes, and one more."""
         planned = self._plan[self._turn] if self._turn < len(self._plan) else None
         if self._turn == 0:
-            self._taken = taken_ids(messages)
+            self._taken = taken_ids(request.messages)
         self._turn += 1
         message = self._message(planned)
-        size = self._request.size(messages, tools, temperature)
         written = len(message.text) + sum(len(call.name) + len(call.raw_arguments) for call in message.calls)
         return Completion(
             message=message,
-            usage=Usage(input_total=1 + size // _BYTES_PER_TOKEN, output_total=1 + written // _BYTES_PER_TOKEN),
+            usage=Usage(input_total=1 + request.size // _BYTES_PER_TOKEN, output_total=1 + written // _BYTES_PER_TOKEN),
             stop=Stop.CALLS if message.calls else Stop.END,
             raw=None,
         )
@@ -142,7 +142,7 @@ def _plan(entry: ScriptedModel, context: EpisodeContext) -> list[ToolCall | str]
     chosen = family(context.variant.family)
     passes = rng.random() < chance_of_passing(entry, context)
     plan: list[ToolCall | str] = list(
-        chosen.reference(context.instance) if passes else chosen.mistake(context.instance, rng)
+        _reference(Same(context.instance)) if passes else chosen.mistake(context.instance, rng)
     )
     if rng.random() < 0.2:
         plan.insert(0, plan[0])
@@ -156,6 +156,12 @@ def _plan(entry: ScriptedModel, context: EpisodeContext) -> list[ToolCall | str]
     return plan
 
 
+@lru_cache(maxsize=512)
+def _reference(instance: Same[Instance]) -> tuple[ToolCall, ...]:
+    """The instance's reference solution: the same in every episode, and often all that an episode takes to plan."""
+    return family(instance.value.family).reference(instance.value)
+
+
 def _solves(context: EpisodeContext, plan: Sequence[ToolCall | str]) -> bool:
     session = Session(context.instance, context.variant)
     play(session, tuple(step for step in plan if isinstance(step, ToolCall)))
@@ -163,9 +169,9 @@ def _solves(context: EpisodeContext, plan: Sequence[ToolCall | str]) -> bool:
 
 
 class _GrowingRequest:
-    """`normal_form` and its size for a conversation that grows from step to step, at the price of what is new.
+    """`normal_form` for a conversation that grows from step to step, at the price of what is new.
 
-    An episode asks for both at every step; doing the whole conversation again would be most of an episode's cost.
+    An episode asks for it at every step; doing the whole conversation again would be most of an episode's cost.
     """
 
     def __init__(self, max_output_tokens: int, parallel_calls: bool) -> None:
@@ -177,31 +183,21 @@ class _GrowingRequest:
         self._frame: JsonObject = {}
         self._turns: list[JsonValue] = []
         self._calls = 0
-        self._bytes = 0
 
     def body(self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None) -> JsonObject:
         """Equal to `normal_form` of the same arguments. Raises `ValueError` for an invalid conversation."""
-        self._take_in(messages, tools, temperature)
-        return {**self._frame, "messages": list(self._turns)}
-
-    def size(self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None) -> int:
-        """Bytes of the body's canonical JSON."""
-        self._take_in(messages, tools, temperature)
-        return self._bytes - 1  # one comma less than turns
-
-    def _take_in(self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None) -> None:
         known = len(self._messages)
         begun = all(map(operator.is_, self._messages, messages)) and 0 < known <= len(messages)
         if not (begun and tools is self._tools and temperature == self._temperature):
             form = normal_form(messages, tools, temperature, self._max_output_tokens, self._parallel_calls)
             self._tools, self._temperature, self._messages = tools, temperature, list(messages)
             self._frame, self._turns, self._calls = {**form, "messages": []}, [], 0
-            self._bytes = len(canonical_json(self._frame))
             self._append(form)
         elif len(messages) > known:
             # Whole exchanges have the form of a conversation of their own, but for the count of calls.
             self._append(normal_form([_OPENER, *messages[known:]], (), None, 0), after=1)
             self._messages += messages[known:]
+        return {**self._frame, "messages": list(self._turns)}
 
     def _append(self, form: JsonObject, after: int = 0) -> None:
         turns = cast(list[dict[str, Any]], form["messages"])[after:]
@@ -210,4 +206,3 @@ class _GrowingRequest:
                 item["call"] += self._calls
         self._calls += sum(len(turn.get("calls", ())) for turn in turns)
         self._turns += turns
-        self._bytes += sum(len(canonical_json(turn)) + 1 for turn in turns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -23,6 +24,9 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
     # Its progress in draining is none of the user's business, and it logs outside Prefect's own loggers.
     logging.getLogger(EventsWorker.__name__).setLevel(logging.CRITICAL)
+    # Prefect alone is half a million objects, which live to the end: to look at them again and again takes a tenth of a
+    # run's time.
+    gc.freeze()
     try:
         return asyncio.run(work)
     except TerminationSignal as signal:

@@ -48,6 +48,8 @@ class Serving:
 
     def wait(self, within_s: float = READY_WITHIN_S) -> None:
         """Return once the embedded server answers. Raises `ServerNotReady`."""
+        import fastapi.encoders  # noqa: F401 - Prefect's first flow would: half a second that is free while we wait
+
         if self.address is not None:
             wait_until_ready(self.address, self._process, within_s)
 

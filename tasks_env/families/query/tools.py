@@ -9,7 +9,7 @@ from typing import Any
 from tasks_env.errors import ToolError
 from tasks_env.families.base import Reply
 from tasks_env.families.query.answers import MAX_ANSWER_CHARS
-from tasks_env.families.query.database import SQL_TYPES, connect
+from tasks_env.families.query.database import SQL_TYPES, connect_again
 from tasks_env.families.query.guard import MAX_ROWS, GuardedDatabase
 from tasks_env.tools import parameter, tool
 from tasks_env.types import JsonObject, ToolSpec
@@ -81,7 +81,7 @@ class QueryWorld:
 
     def _guarded(self) -> GuardedDatabase:
         if self._database is None:
-            self._database = GuardedDatabase(connect(self._world))
+            self._database = GuardedDatabase(connect_again(self._world))
             self._close = weakref.finalize(self, self._database.close)
         return self._database
 

@@ -23,8 +23,10 @@ from flows.models.adapter import (
     ContextOverflow,
     MalformedOutput,
     ModelCallError,
+    Request,
     RequestRejected,
     TransientError,
+    request_of,
 )
 from flows.models.messages import AssistantMessage, Completion, Message, Stop, Usage
 from tasks_env.types import ToolSpec
@@ -42,6 +44,10 @@ ANSWER = Completion(
 COST = (100 * 3 + 10 * 15) / 1e6
 
 
+REQUEST = Request([], {}, "." * 400)
+"""Of 400 bytes, and of nothing else that a caller looks at."""
+
+
 class Playing:
     """An adapter that answers with, or raises, what it is given, in order."""
 
@@ -49,15 +55,13 @@ class Playing:
 
     def __init__(self, *outcomes: Completion | BaseException) -> None:
         self.outcomes = list(outcomes)
-        self.seen: list[tuple[Any, Any, Any]] = []
+        self.seen: list[Request] = []
 
     def request_body(self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None) -> Any:
         raise NotImplementedError
 
-    async def complete(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-    ) -> Completion:
-        self.seen.append((messages, tools, temperature))
+    async def complete(self, request: Request) -> Completion:
+        self.seen.append(request)
         outcome = self.outcomes.pop(0)
         if isinstance(outcome, BaseException):
             raise outcome
@@ -101,7 +105,7 @@ class Asked:
             sleep=sleep or self.waits,
         )
         try:
-            self.completion = asyncio.run(caller.ask(1, [], [], 0.0, 400))
+            self.completion = asyncio.run(caller.ask(1, REQUEST))
         except (ModelCallError, asyncio.CancelledError) as error:
             self.raised = error
         writer.close()
@@ -322,7 +326,8 @@ async def over_http(url: str) -> ModelCallError | None:
     model = entry("openai", url, limits={"timeout_s": 0.3}, malformed_patterns=patterns)
     async with open_client() as client:
         try:
-            await open_adapter(model, Endpoint(url, None), 64, client).complete(conversation(), (), None)
+            adapter = open_adapter(model, Endpoint(url, None), 64, client)
+            await adapter.complete(request_of(adapter, conversation(), (), None))
         except ModelCallError as error:
             return error
     return None
@@ -357,12 +362,10 @@ def test_an_answer_is_asked_over_http_with_the_policys_attempts(server: Answerin
     )
 
     class Adapting(Playing):
-        async def complete(
-            self, messages: Sequence[Message], tools: Sequence[ToolSpec], temperature: float | None
-        ) -> Completion:
+        async def complete(self, _request: Request) -> Completion:
             async with open_client() as client:
                 adapter = open_adapter(entry("openai", server.url), Endpoint(server.url, None), 64, client)
-                return await adapter.complete(messages or conversation(), tools, temperature)
+                return await adapter.complete(request_of(adapter, conversation(), (), None))
 
     asked = Asked(Adapting(), tmp_path)
     assert asked.raised is None

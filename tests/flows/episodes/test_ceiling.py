@@ -17,6 +17,7 @@ from flows.episodes.pacing import Pace
 from flows.episodes.transcript import TranscriptWriter
 from flows.manifest import Pricing, Retry, Scaffold
 from flows.models import Endpoint, open_adapter, open_client
+from flows.models.adapter import Adapter, request_of
 from tests.flows.episodes.answering import AnsweringServer, Turn, said
 from tests.flows.episodes.support import RETRY, SCAFFOLD, http_entry, of_kind, open_study, run_study
 from tests.flows.models.fault_server import Received, Reply
@@ -202,17 +203,19 @@ def test_a_server_that_refuses_above_its_capacity_is_used_to_it_and_no_call_is_l
     server.answer_with(crowded)
     model = entry("openai", server.url, limits={"concurrent_episodes": EPISODES})
 
-    async def episode(pace: Pace, caller: ModelCaller) -> None:
+    async def episode(pace: Pace, adapter: Adapter, caller: ModelCaller) -> None:
+        request = request_of(adapter, conversation(), (), 0.0)
         async with pace.episodes:
             for step in range(1, CALLS + 1):
-                await caller.ask(step, conversation(), (), 0.0, 400)
+                await caller.ask(step, request)
 
     async def go() -> tuple[float, int]:
         pace, spent = Pace(model), [Spending() for _ in range(EPISODES)]
         async with open_client() as client:
+            adapter = open_adapter(model, Endpoint(server.url, None), 64, client)
             callers = [
                 ModelCaller(
-                    open_adapter(model, Endpoint(server.url, None), 64, client),
+                    adapter,
                     spent[number],
                     pricing=Pricing(input=1.0, output=1.0),
                     scaffold=Scaffold.model_validate(SCAFFOLD),
@@ -225,7 +228,7 @@ def test_a_server_that_refuses_above_its_capacity_is_used_to_it_and_no_call_is_l
                 for number in range(EPISODES)
             ]
             started = asyncio.get_running_loop().time()
-            await asyncio.gather(*(episode(pace, caller) for caller in callers))
+            await asyncio.gather(*(episode(pace, adapter, caller) for caller in callers))
             return asyncio.get_running_loop().time() - started, sum(one.http_attempts for one in spent)
 
     seconds, attempts = asyncio.run(go())

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,42 @@ def test_a_ledger_that_was_cut_while_it_is_in_use_is_refused(path: Path) -> None
         reserved(ledger, 1.0)
 
 
+@pytest.mark.parametrize("gone", ["removed", "replaced by an older copy"])
+def test_a_ledger_that_was_taken_away_while_it_is_in_use_is_refused(path: Path, gone: str) -> None:
+    ledger = Ledger(path, 10.0)
+    reserved(ledger, 1.0)
+    older = path.read_bytes()
+    reserved(ledger, 2.0)
+    path.unlink()
+    if gone != "removed":
+        path.write_bytes(older)
+    with pytest.raises(StoreError, match="was cut or replaced while it was in use"):
+        reserved(ledger, 1.0)
+
+
+def test_a_ledger_that_was_restored_from_a_copy_of_its_own_is_gone_on_with(path: Path) -> None:
+    ledger = Ledger(path, 4.0)
+    reserved(ledger, 3.0)
+    copy = path.read_bytes()
+    path.unlink()
+    path.write_bytes(copy)
+    assert ledger.reserve(2.0, model="m", cell="c", episode="e", attempt=1) is None
+    reserved(ledger, 1.0)
+    assert sums(Ledger(path, 4.0).totals()) == (0, 0, 4.0), "the new line stands in the file that lies there"
+
+
+def test_threads_that_share_a_ledger_stay_under_the_cap(path: Path) -> None:
+    ledger = Ledger(path, 10.0)
+
+    def reserving(number: int) -> int:
+        held = [ledger.reserve(0.5, model="m", cell="c", episode=f"{number}-{n}", attempt=1) for n in range(5)]
+        return sum(reservation is not None for reservation in held)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(reserving, range(8))) == 20
+    assert sums(Ledger(path, 10.0).totals()) == (0, 0, 10.0)
+
+
 class FullAfter(io.FileIO):
     """A file on a disk that has room for so many more bytes."""
 
@@ -162,9 +199,6 @@ class FullAfter(io.FileIO):
 def test_a_disk_that_fills_up_within_a_line_takes_all_reservations_of_a_conversation_or_none(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = Ledger(path, 10.0)
-    reserved(ledger, 1.0)
-    before = path.read_bytes()
     plain = io.open
 
     def opened(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
@@ -172,13 +206,17 @@ def test_a_disk_that_fills_up_within_a_line_takes_all_reservations_of_a_conversa
             return FullAfter(file, "a+")
         return plain(file, mode, *arguments, **options)
 
+    monkeypatch.setattr(io, "open", opened)
+    monkeypatch.setattr(FullAfter, "room", 10**6)
+    ledger = Ledger(path, 10.0)
+    reserved(ledger, 1.0)
+    before = path.read_bytes()
     for room in range(0, 600, 23):
-        with monkeypatch.context() as patch:
-            patch.setattr(FullAfter, "room", room)
-            patch.setattr(io, "open", opened)
-            with pytest.raises(StoreError, match="no space left on the device"):
-                ledger.reserve_all(1.0, model="m", cell="c", attempts={"a": 1, "b": 1, "c": 1})
-        assert path.read_bytes() == before, "the room that was left when the file was closed is not used either"
+        monkeypatch.setattr(FullAfter, "room", room)
+        with pytest.raises(StoreError, match="no space left on the device"):
+            ledger.reserve_all(1.0, model="m", cell="c", attempts={"a": 1, "b": 1, "c": 1})
+        assert path.read_bytes() == before, "nor is the room used that is still left"
+    monkeypatch.setattr(FullAfter, "room", 10**6)
     assert ledger.reserve_all(3.0, model="m", cell="c", attempts={"a": 1, "b": 1, "c": 1}) is not None
     assert sums(ledger.totals()) == sums(Ledger(path, 1.0).totals()) == (0, 0, 10.0)
 

@@ -300,7 +300,8 @@ def test_a_killed_run_is_finished_by_the_next_one_and_its_money_stays_booked(
     manifest = str(study.manifest_path)
     with subprocess.Popen([sys.executable, "-c", RUN, manifest]) as other:
         deadline = time.monotonic() + 60
-        while len(server.requests) < 2 and time.monotonic() < deadline:
+        folder = study.store.episodes("model", study.cells[0].id)
+        while (len(server.requests) < 2 or not any(folder.glob("*._COMPLETE"))) and time.monotonic() < deadline:
             assert other.poll() is None
             time.sleep(0.01)
         with pytest.raises(CellLocked, match=f"process {other.pid}"), study.store.cell_lock("model", study.cells[0].id):

@@ -9,6 +9,7 @@ from typing import Any
 
 from flows.manifest.schema import HttpModel
 from flows.models import ApiKey, Endpoint, open_adapter, open_client
+from flows.models.adapter import request_of
 from flows.models.messages import (
     Answer,
     AssistantMessage,
@@ -78,7 +79,7 @@ def complete(
         async with open_client() as client:
             endpoint = Endpoint(model.base_url or "", ApiKey(key) if key is not None else None)
             adapter = open_adapter(model, endpoint, max_output_tokens, client)
-            return await adapter.complete(messages or conversation(), tools, temperature)
+            return await adapter.complete(request_of(adapter, messages or conversation(), tools, temperature))
 
     return asyncio.run(asked())
 

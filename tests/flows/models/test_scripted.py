@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 from flows.manifest import ScriptedModel
 from flows.models import anthropic, openai
+from flows.models.adapter import request_of
 from flows.models.envelope import normal_form, normalise
 from flows.models.messages import (
     Answer,
@@ -82,7 +83,7 @@ def context(instance: Instance, number: int, axis: str = "none", level: str = "b
 def answered(adapter: ScriptedAdapter, *asked: Any) -> Completion:
     """The agent's answer, without an event loop: it never waits."""
     try:
-        adapter.complete(*asked).send(None)
+        adapter.complete(request_of(adapter, *asked)).send(None)
     except StopIteration as finished:
         completion: Completion = finished.value
         return completion

@@ -24,7 +24,7 @@ import pytest
 
 from flows.episodes.calling import possibly_billed
 from flows.models import ApiKey, Endpoint, open_adapter, open_client
-from flows.models.adapter import AccessDenied, ModelCallError, RequestRejected, TransientError
+from flows.models.adapter import AccessDenied, ModelCallError, RequestRejected, TransientError, request_of
 from flows.models.http import BODY_BYTES, KEEPALIVE_S
 from tests.flows.models.fault_server import FaultServer, Reply
 from tests.flows.models.support import ADAPTERS, KEY, complete, conversation, entry, plain_answer
@@ -228,9 +228,9 @@ def test_an_idle_connection_is_given_up_before_servers_close_it(server: FaultSer
     async def two() -> list[str]:
         async with open_client() as client:
             model = open_adapter(entry(adapter, server.url), Endpoint(server.url, ApiKey(KEY)), 64, client)
-            first = await model.complete(conversation(), (), None)
+            first = await model.complete(request_of(model, conversation(), (), None))
             await asyncio.sleep(0.05)
-            second = await model.complete(conversation(), (), None)
+            second = await model.complete(request_of(model, conversation(), (), None))
             return [first.message.text, second.message.text]
 
     closing = Reply(body=sound(adapter), until_close=True)
@@ -243,7 +243,7 @@ def test_cookies_do_not_come_back(server: FaultServer, adapter: str) -> None:
         async with open_client() as client:
             model = open_adapter(entry(adapter, server.url), Endpoint(server.url, None), 64, client)
             for _ in range(2):
-                await model.complete(conversation(), (), None)
+                await model.complete(request_of(model, conversation(), (), None))
 
     reply = Reply(body=sound(adapter), headers={"set-cookie": "session=1; Path=/"})
     server.script(reply, reply)
