@@ -118,20 +118,26 @@ def check_input(frame: pd.DataFrame) -> None:
         raise ValueError(f"analyse one benchmark at a time; the table holds {', '.join(map(str, benchmarks))}")
 
 
-def score_cube(frame: pd.DataFrame, *, unit: Literal["cluster", "instance"] = "cluster") -> ScoreCube:
+def score_cube(
+    frame: pd.DataFrame,
+    *,
+    unit: Literal["cluster", "instance"] = "cluster",
+    value: Literal["passed", "partial_score"] = "passed",
+) -> ScoreCube:
     """Means of a results table per unit; independent of the order of its rows.
 
     Args:
         unit: `instance` for what is about repetitions of one task, even where tasks shared a conversation; intervals
             from such means do not know of that dependence.
+        value: What is averaged. An episode without it is in no mean; `infra` then counts those too.
 
     Raises:
         ValueError: see `check_input`.
     """
     check_input(frame)
     units = cluster_ids(frame) if unit == "cluster" else frame["instance_id"]
-    scored = frame["passed"].notna().to_numpy(dtype=bool)
-    passed = frame["passed"].fillna(False).to_numpy(dtype=np.float64)
+    scored = frame[value].notna().to_numpy(dtype=bool)
+    outcome = frame[value].astype("Float64").fillna(0.0).to_numpy(dtype=np.float64)
     model_codes, models = _codes(frame, ("model",))
     condition_codes, raw_conditions = _codes(frame, ("axis", "level"))
     stratum_codes, raw_strata = _codes(frame, ("family", "difficulty"))
@@ -153,7 +159,7 @@ def score_cube(frame: pd.DataFrame, *, unit: Literal["cluster", "instance"] = "c
         flat = np.ravel_multi_index((instance_codes, model_codes[rows], condition_codes[rows]), shape)
         total = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
         count = np.bincount(flat, weights=scored[rows], minlength=int(np.prod(shape))).reshape(shape)
-        passes = np.bincount(flat, weights=passed[rows], minlength=int(np.prod(shape))).reshape(shape)
+        passes = np.bincount(flat, weights=outcome[rows], minlength=int(np.prod(shape))).reshape(shape)
         instances[stratum] = tuple(map(str, names))
         runs[stratum] = count.astype(np.int64)
         infra[stratum] = total.astype(np.int64) - runs[stratum]

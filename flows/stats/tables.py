@@ -13,6 +13,7 @@ from flows.stats import (
     deltas,
     gaps,
     infra,
+    partial_scores,
     ranks,
     rates,
     spread,
@@ -22,6 +23,7 @@ from flows.stats.columns import Fields, meanings
 
 _FIELDS: dict[str, Fields] = {
     "pass_rates": rates.FIELDS,
+    "partial_scores": partial_scores.FIELDS,
     "deltas": deltas.FIELDS,
     "paraphrase_spread": spread.FIELDS,
     "rank_stability": ranks.FIELDS,
@@ -60,6 +62,7 @@ def core_tables(
     """
     makers: dict[str, Callable[[], pd.DataFrame]] = {
         "pass_rates": lambda: rates.pass_rates(frame, seed=seed, resamples=resamples),
+        "partial_scores": lambda: partial_scores.partial_scores(frame, seed=seed, resamples=resamples),
         "deltas": lambda: deltas.axis_deltas(frame, seed=seed, resamples=resamples),
         "paraphrase_spread": lambda: spread.level_spread(frame, seed=seed, permutations=resamples),
         "rank_stability": lambda: ranks.rank_stability(frame, seed=seed, permutations=resamples),

@@ -38,6 +38,7 @@ UNDEFINED = {
     "trajectory_stability": [("same_trajectory", "reason"), ("same_outcome", "reason")],
     "costs": [("cost_per_solved_usd", "reason"), ("ci_low", "reason")],
     "infra_errors": [("pass_rate", "reason")],
+    "partial_scores": [("partial_score", "reason")],
 }
 """Table -> (column that may be undefined, column that says why)."""
 
@@ -152,6 +153,7 @@ def test_one_more_infrastructure_error_changes_only_its_counts(frame: pd.DataFra
     before, after = (core_tables(f, seed=1, resamples=30) for f in (frame, more))
     counting = {
         "pass_rates": ["infra_errors", "if_infra_failed", "if_infra_passed"],
+        "partial_scores": ["without_score"],
         "costs": ["cost_infra_usd"],
         "infra_errors": list(TABLE_COLUMNS["infra_errors"]),
     }
