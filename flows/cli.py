@@ -10,7 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flows.errors import StudyError
 
@@ -154,6 +154,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--axis", help="only this axis; `none` is the baseline")
     sub.add_argument("--instances", type=_count, help="variants per difficulty and level")
     sub.set_defaults(command=_verify)
+    _add_calibration(commands)
+    _add_power(commands)
     sub = commands.add_parser(
         "local",
         help="a real language model on this machine: start its server, run the local profile, stop it",
@@ -163,6 +165,51 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
     sub.set_defaults(command=_local)
     return parser
+
+
+def _add_calibration(commands: Any) -> None:
+    sub = commands.add_parser(
+        "calibration",
+        help="measure coverage, size, power and bias of the analysis on simulated studies with known truth",
+        description="Draws studies from the scripted agents' documented error model, without running an episode, "
+        "analyzes each with the code that analyzes results, and compares with the truth: coverage of intervals, size "
+        "and power of tests and verdicts, bias of variance components, each beside its nominal value with its "
+        "Monte-Carlo error.",
+    )
+    sub.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
+    sub.add_argument(
+        "--profile", default=SMOKE, help="profile whose scripted agents are the known truth (default: %(default)s)"
+    )
+    sub.add_argument("--studies", type=_count, default=25, help="studies per population (default: %(default)s)")
+    sub.add_argument("--instances", type=_count, default=20, help="instances per stratum (default: %(default)s)")
+    sub.add_argument("--resamples", type=_count, default=1000, help="resamples of each interval (default: %(default)s)")
+    sub.add_argument("--seed", type=_seed, default=1, help="seed of all draws (default: %(default)s)")
+    sub.add_argument("--processes", type=_count, default=2, help="processes at once (default: %(default)s)")
+    sub.add_argument("--out", help="Parquet file, a CSV is put beside it (default: results/calibration.parquet)")
+    sub.set_defaults(command=_calibration)
+
+
+def _add_power(commands: Any) -> None:
+    sub = commands.add_parser(
+        "power",
+        help="how many tasks a claimed difference needs, for this exact prompt and for any equivalent one",
+        description="How many tasks a difference between two models needs, or what a number of tasks can show: for the "
+        "exact prompt, and for any equivalent one, where the model x prompt variance sets a floor. From assumptions, "
+        "or from a study's results.",
+    )
+    sub.add_argument("--delta", type=_fraction, help="difference of pass rates to find, as a fraction (0.03: 3 points)")
+    sub.add_argument("--n", type=_count, help="number of tasks: print the smallest difference that it finds")
+    sub.add_argument("--base", type=_fraction, help="pass rate of the first model (default: 0.7)")
+    sub.add_argument("--rho", type=_fraction, help="correlation of both models' episodes on a task (default: 0.5)")
+    sub.add_argument("--runs", type=_count, help="run seeds per task and model (default: 1)")
+    sub.add_argument("--levels", type=_count, help="equivalent prompts that each task is run under (default: 5)")
+    sub.add_argument(
+        "--sigma-ml", type=_fraction, help="standard deviation of pass rates by model x prompt (default: a few values)"
+    )
+    sub.add_argument("--power", type=_fraction, default=0.8, help="chance of finding it (default: %(default)s)")
+    sub.add_argument("--alpha", type=_fraction, default=0.05, help="two-sided level (default: %(default)s)")
+    sub.add_argument("--from", dest="results", metavar="RESULTS", help="take what is not given from these results")
+    sub.set_defaults(command=_power)
 
 
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
@@ -212,6 +259,12 @@ def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text, re.ASCII) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"a whole number from 1 to 999999, got {text!r}")
     return int(text)
+
+
+def _fraction(text: str) -> float:
+    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text, re.ASCII) or not 0 <= float(text) < 1:
+        raise argparse.ArgumentTypeError(f"a fraction from 0 to below 1, such as 0.03 for 3 points, got {text!r}")
+    return float(text)
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -381,6 +434,39 @@ def _verify(arguments: argparse.Namespace) -> int:
     selection = Selection(arguments.family, arguments.difficulty, arguments.axis)
     trials = trials_of(manifest, selection, arguments.instances or INSTANCES)
     return 0 if verify(manifest, trials) else 1
+
+
+def _calibration(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    # Two processes of a matrix library that takes every core for itself get in each other's way.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from flows.calibration.command import Request, default_out, run
+    from flows.manifest import load_manifest
+
+    path = Path(arguments.manifest)
+    manifest = load_manifest(path, arguments.profile)
+    request = Request(
+        studies=arguments.studies,
+        instances=arguments.instances,
+        resamples=arguments.resamples,
+        seed=arguments.seed,
+        processes=arguments.processes,
+    )
+    out = Path(arguments.out) if arguments.out else default_out(path, load_manifest(path).root)
+    run(manifest, path.resolve().parent / "HYPOTHESES.md", request, out)
+    return 0
+
+
+def _power(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from flows.power import Question, power_text
+
+    names = ("delta", "n", "base", "rho", "runs", "levels", "sigma_ml", "alpha", "power")
+    results = Path(arguments.results) if arguments.results else None
+    print(power_text(Question(**{name: getattr(arguments, name) for name in names}, results=results)))
+    return 0
 
 
 def _local(arguments: argparse.Namespace) -> int:

@@ -114,6 +114,14 @@ def power_general(variance_components: pd.DataFrame, planned: Planned) -> pd.Dat
     return build_table(rows, POWER_GENERAL_FIELDS)
 
 
+def difference_variance_left(variance_components: pd.DataFrame, levels: float, runs: float) -> float | None:
+    """Share of the variance of one instance's difference, at one level and run, that averaging over levels and runs
+    leaves; null if the components do not tell."""
+    terms = {str(row["term"]): row for row in variance_components.to_dict("records")}
+    averaged, single = _averaged_variance(terms, levels, runs), _averaged_variance(terms, 1.0, 1.0)
+    return averaged / single if averaged is not None and single is not None and single > 0 else None
+
+
 def _number(value: object) -> float | None:
     """A cell of a nullable column as a float; null stays null."""
     return float(value) if isinstance(value, int | float) and not math.isnan(value) else None

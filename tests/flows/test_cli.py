@@ -17,7 +17,7 @@ from tests.flows.small_study import open_study, prepare, run_episodes, tree_byte
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("generate", "perturb", "run", "score", "analyze", "study", "plan", "status"),
-    *("ledger", "view", "replay", "verify", "local"),
+    *("ledger", "view", "replay", "verify", "calibration", "power", "import", "local"),
 )
 STAGES = COMMANDS[:5]
 HEAVY = ("pandas", "numpy", "prefect", "pydantic", "httpx", "matplotlib", "scipy", "pyarrow", "tasks_env", "ruamel")

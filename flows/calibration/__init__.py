@@ -1,0 +1,1 @@
+"""Does the analysis recover a known truth? Studies drawn from the scripted agents' documented error model."""
