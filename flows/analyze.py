@@ -26,6 +26,14 @@ async def analyze(options: Options) -> int:
     return await _analysis(store, inputs, console)
 
 
+@flow(name="analyze-results", flow_run_name="analyze-results")
+async def analyze_results(results: str, out: str) -> int:
+    """Analyze a results file without a manifest into the folder `out`; hypotheses are looked for beside the file."""
+    store = Store(Path(out))
+    store.analysis = Path(out)
+    return await _analysis(store, read_inputs(Path(results), Path(results).parent / HYPOTHESES), Console())
+
+
 async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:
     # The statistics and figures take seconds to import, which an analysis that is up to date should not pay.
     from flows.analysis import outputs

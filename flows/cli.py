@@ -80,6 +80,9 @@ def _parser() -> argparse.ArgumentParser:
             _add_strict(sub)
         if stage == "run":
             _add_only(sub)
+        if stage == "analyze":
+            sub.add_argument("--results", help="analyze this results file, without a manifest; needs --out")
+            sub.add_argument("--out", help="folder for the analysis of --results")
         sub.set_defaults(command=_stage, stage=stage, strict=False)
     sub = commands.add_parser("study", help="all five stages in order", description="All five stages in order.")
     _add_study_options(sub)
@@ -156,6 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.set_defaults(command=_verify)
     _add_calibration(commands)
     _add_power(commands)
+    _add_import(commands)
     sub = commands.add_parser(
         "local",
         help="a real language model on this machine: start its server, run the local profile, stop it",
@@ -210,6 +214,25 @@ def _add_power(commands: Any) -> None:
     sub.add_argument("--alpha", type=_fraction, default=0.05, help="two-sided level (default: %(default)s)")
     sub.add_argument("--from", dest="results", metavar="RESULTS", help="take what is not given from these results")
     sub.set_defaults(command=_power)
+
+
+def _add_import(commands: Any) -> None:
+    sub = commands.add_parser(
+        "import",
+        help="turn another harness's results into results.parquet",
+        description="table: CSV or JSON lines with columns model, instance_id, passed and any other of the results "
+        "schema, or mapped by --map. inspect: inspect_ai's logs. lm-eval: lm-evaluation-harness's samples files.",
+    )
+    sub.add_argument("format", choices=("table", "inspect", "lm-eval"))
+    sub.add_argument("sources", nargs="+", metavar="SOURCE", help="files, or folders to search")
+    sub.add_argument("--out", required=True, help="results file to write")
+    sub.add_argument("--benchmark", default="imported", help="name of the benchmark (default: %(default)s)")
+    sub.add_argument("--metric", help="scorer or metric that decides (default: the first)")
+    sub.add_argument("--map", action="append", default=[], metavar="COLUMN=SOURCE", help="column of the file to take")
+    sub.add_argument(
+        "--set", action="append", default=[], metavar="COLUMN=VALUE", help="model, family, difficulty, axis or level"
+    )
+    sub.set_defaults(command=_import)
 
 
 def _add_study_options(parser: argparse.ArgumentParser) -> None:
@@ -281,9 +304,27 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 
 def _stage(arguments: argparse.Namespace) -> int:
+    if getattr(arguments, "results", None) or getattr(arguments, "out", None):
+        return _analyze_file(arguments.results, arguments.out)
     if arguments.profile == SMOKE:
         return _run_study(_options(arguments), until=arguments.stage, strict=arguments.strict)
     return _run_stage(_options(arguments), arguments.stage, arguments.strict)
+
+
+def _analyze_file(results: str | None, out: str | None) -> int:
+    from pathlib import Path
+
+    from flows.errors import ConfigurationError
+    from flows.orchestration import run_to_end, serving
+
+    if not results or not out:
+        raise ConfigurationError("analyze: --results and --out go together")
+    with serving(Path(out)) as server:
+        from flows.analyze import analyze_results
+
+        server.wait()
+        run_to_end(analyze_results(results, out))
+    return 0
 
 
 def _study(arguments: argparse.Namespace) -> int:
@@ -466,6 +507,24 @@ def _power(arguments: argparse.Namespace) -> int:
     names = ("delta", "n", "base", "rho", "runs", "levels", "sigma_ml", "alpha", "power")
     results = Path(arguments.results) if arguments.results else None
     print(power_text(Question(**{name: getattr(arguments, name) for name in names}, results=results)))
+    return 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from flows.importers.command import SETTABLE, Request, columns_of_schema, import_results, pairs
+
+    request = Request(
+        format=arguments.format,
+        sources=tuple(map(Path, arguments.sources)),
+        out=Path(arguments.out),
+        benchmark=arguments.benchmark,
+        metric=arguments.metric,
+        mapping=pairs(arguments.map, "--map", columns_of_schema()),
+        constants=pairs(arguments.set, "--set", SETTABLE),
+    )
+    print("\n".join(import_results(request)))
     return 0
 
 
