@@ -1,4 +1,4 @@
-"""One study's tables against the truth: what each interval covered, what each test decided, how far off each estimate."""
+"""One study's tables against the truth: what intervals covered, what tests decided, how far off estimates were."""
 
 from __future__ import annotations
 

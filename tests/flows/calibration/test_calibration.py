@@ -73,8 +73,8 @@ def test_draws_have_the_chances_and_covariances_of_the_truth(shared: float) -> N
     model = np.mean([product[m, v, m, k] for m in range(2) for v in range(3) for k in range(3) if k != v])
     assert true["instance"] == pytest.approx(neither, abs=0.003)
     assert true["model x instance"] == pytest.approx(model - neither, abs=0.003)
-    assert true["run"] == pytest.approx(np.mean(population.chances[:, :, :3] * (1 - population.chances[:, :, :3])) - same,
-                                        abs=0.003)  # fmt: skip
+    single = float(np.mean(population.chances[:, :, :3] * (1 - population.chances[:, :, :3])))
+    assert true["run"] == pytest.approx(single - same, abs=0.003)
 
 
 def test_components_of_models_and_levels_are_their_variances_when_effects_add() -> None:
@@ -121,7 +121,10 @@ def only_rates(
     frame: pd.DataFrame, balanced: pd.DataFrame, registrations: Sequence[Registration], seed: int, resamples: int
 ) -> Tables:
     """The real rates; of the rest no row, to save time."""
-    return {**nothing(frame, balanced, registrations, seed), "pass_rates": pass_rates(frame, seed=seed, resamples=200)}
+    return {
+        **nothing(frame, balanced, registrations, seed),
+        "pass_rates": pass_rates(frame, seed=seed, resamples=resamples),
+    }
 
 
 def episodes_as_independent(
@@ -152,6 +155,7 @@ def coverage(table: pd.DataFrame) -> pd.Series:
     return chosen.iloc[0]
 
 
+@pytest.mark.slow
 def test_episodes_taken_as_independent_fail_the_calibration_and_the_real_analysis_does_not() -> None:
     strata = tuple(("query", f"d{number}") for number in range(6))
     repeated = Population("repeated", ("a",), strata, CONDITIONS[:1], (2,), np.full((6, 1, 1), 0.5), np.zeros(1), 1.0)
@@ -230,6 +234,7 @@ def test_without_a_scripted_agent_there_is_no_truth(tmp_path: Path) -> None:
         populations(load_manifest(path))
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_table_and_how_it_was_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = write_manifest(tmp_path)
     out = tmp_path / "results" / "calibration.parquet"
