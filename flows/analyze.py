@@ -40,7 +40,7 @@ async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:
     from flows.report.figures import FIGURES
 
     outputs.begin(store)
-    with console.progress("analyze", 3, "parts") as progress:
+    with console.progress("analyze", 4, "parts") as progress:
         tables = await _part("descriptive-tables", lambda: outputs.descriptive_tables(inputs))
         progress.advance()
         tables |= await _part("inferential-tables", lambda: outputs.inferential_tables(inputs))
@@ -48,12 +48,15 @@ async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:
         progress.advance()
         await _part("figures", lambda: outputs.write_figures(store, outputs.draw(tables)))
         progress.advance()
+        await _part("report", lambda: outputs.write_report(store, inputs, tables))
+        progress.advance()
     outputs.finish(store, inputs, outputs.source_summary(inputs))
     for line in outputs.report_lines(tables):
         console.line(line)
     for row in tables["verdicts"].itertuples():
         console.line(f"analyze: {row.id}: {row.final_label}")
     console.line(f"analyze: {len(tables)} tables and {len(FIGURES)} figures in {store.analysis}")
+    console.line(f"analyze: the report is {store.analysis / outputs.REPORT}")
     return len(tables)
 
 

@@ -9,15 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from flows.errors import StoreError
 from flows.files import storage
 from flows.preregistration import Preregistration, read_preregistration
+from flows.report.calibration import Calibration
 from flows.results_file import read_results
 from flows.store import MARKER, Store
 from tasks_env.canonical import content_hash
 from tasks_env.seeding import derive_seed
 
 HYPOTHESES = "HYPOTHESES.md"
+CALIBRATION = "calibration.parquet"
+"""Beside the results: what `agent-bench calibration` measured."""
+COMMAND_KEY = b"agent_bench_command"
+"""In the metadata of its schema: the command that made it."""
+_SOURCES = {".py", ".jinja", ".css"}
 
 COVERAGE_COLUMNS = {
     "model": "model of the grid",
@@ -41,6 +50,7 @@ class Inputs:
     frame: pd.DataFrame
     metadata: Mapping[str, Any]
     registered: Preregistration
+    calibration: Calibration | None
     key: str
     """Hash of everything that could change an output."""
 
@@ -62,14 +72,32 @@ def read_inputs(results: Path, hypotheses: Path) -> Inputs:
     with storage(results):
         digest = hashlib.sha256(results.read_bytes()).hexdigest()
     texts = [text.name for text in registered.texts]
-    key = content_hash([digest, texts, [list(warning) for warning in registered.warnings], _code_hash()])
-    return Inputs(frame, metadata, registered, key)
+    calibrated = results.with_name(CALIBRATION)
+    measured = _calibration(calibrated)
+    parts = [digest, texts, [list(warning) for warning in registered.warnings], _code_hash()]
+    if measured is not None:
+        parts.append(hashlib.sha256(calibrated.read_bytes()).hexdigest())
+    return Inputs(frame, metadata, registered, measured, content_hash(parts))
 
 
 def _code_hash() -> str:
     package = Path(__file__).parent.parent
-    sources = sorted(path for part in ("stats", "report", "analysis") for path in (package / part).glob("*.py"))
+    folders = [package / part for part in ("stats", "report", "analysis")]
+    sources = sorted(path for folder in folders for path in folder.iterdir() if path.suffix in _SOURCES)
     return content_hash([[path.name, path.read_text(encoding="utf-8")] for path in sources])
+
+
+def _calibration(path: Path) -> Calibration | None:
+    """The measured properties of the methods, if a calibration was run beside these results."""
+    if not path.is_file():
+        return None
+    with storage(path):
+        try:
+            found = pq.read_table(path)
+        except pa.ArrowInvalid:
+            raise StoreError(path, "is no Parquet file; run the calibration again, or delete it") from None
+    command = (found.schema.metadata or {}).get(COMMAND_KEY, b"agent-bench calibration").decode("utf-8")
+    return Calibration(found.to_pandas(), command)
 
 
 def up_to_date(store: Store, inputs: Inputs) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from pandas.api.types import is_string_dtype
 
 from flows.analysis.inputs import (
     COVERAGE_COLUMNS,
@@ -17,7 +18,10 @@ from flows.analysis.inputs import (
     preregistration_table,
 )
 from flows.files import storage, write_atomically
+from flows.report.about import described
+from flows.report.document import render_report
 from flows.report.figures import draw_figures, render_png, render_svg
+from flows.report.judged import Text
 from flows.stats.inference_tables import TABLE_COLUMNS as INFERENCE_COLUMNS
 from flows.stats.inference_tables import inference_tables
 from flows.stats.tables import TABLE_COLUMNS as CORE_COLUMNS
@@ -32,6 +36,10 @@ TABLE_COLUMNS = {
     **INFERENCE_COLUMNS,
 }
 """Table → column → meaning, of everything that analyze writes."""
+
+REPORT = "report.html"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a spreadsheet takes for the start of a formula, or skips on the way to one."""
 
 Tables = dict[str, pd.DataFrame]
 
@@ -51,7 +59,7 @@ def inferential_tables(inputs: Inputs) -> Tables:
 
 
 def write_tables(store: Store, tables: Tables) -> None:
-    """Each table as Parquet and as CSV, and the dictionary of all columns. Raises `StoreError`."""
+    """Each table and the dictionary of all columns as Parquet and as CSV. Raises `StoreError`."""
     for name, table in tables.items():
         write_atomically(store.analysis / "tables" / f"{name}.parquet", _parquet(table))
         write_atomically(store.analysis / "tables" / f"{name}.csv", _csv(table))
@@ -59,6 +67,7 @@ def write_tables(store: Store, tables: Tables) -> None:
         [(name, column, meaning) for name, columns in TABLE_COLUMNS.items() for column, meaning in columns.items()],
         columns=["table", "column", "meaning"],
     )
+    write_atomically(store.analysis / "columns.parquet", _parquet(dictionary))
     write_atomically(store.analysis / "columns.csv", _csv(dictionary))
 
 
@@ -73,6 +82,15 @@ def write_figures(store: Store, figures: Mapping[str, tuple[Figure, pd.DataFrame
         write_atomically(store.analysis / "figures" / f"{name}.png", render_png(figure))
         write_atomically(store.analysis / "figures" / f"{name}.svg", render_svg(figure))
         write_atomically(store.analysis / "figures" / f"{name}.parquet", _parquet(data))
+
+
+def write_report(store: Store, inputs: Inputs, tables: Tables) -> None:
+    """report.html, which needs no other file. Raises `StoreError`."""
+    texts = [Text(text.name, text.committed_at, text.text) for text in inputs.registered.texts]
+    html = render_report(
+        described(inputs.frame, inputs.metadata), tables, texts, TABLE_COLUMNS, calibration=inputs.calibration
+    )
+    write_atomically(store.analysis / REPORT, html.encode("utf-8", errors="replace"))
 
 
 def begin(store: Store) -> None:
@@ -134,4 +152,15 @@ def _parquet(table: pd.DataFrame) -> bytes:
 
 
 def _csv(table: pd.DataFrame) -> bytes:
-    return table.to_csv(index=False, lineterminator="\n").encode("utf-8")
+    """For spreadsheets: a byte order mark says that it is UTF-8, and no text is read as a formula.
+
+    Parquet holds the exact values. Numbers stay as they are: a negative one starts no formula.
+    """
+    shown = table.copy()
+    for name in shown.columns[[is_string_dtype(table[name].dtype) for name in shown.columns]]:
+        shown[name] = shown[name].map(_unformulated, na_action="ignore")
+    return shown.to_csv(index=False, lineterminator="\n").encode("utf-8-sig")
+
+
+def _unformulated(text: str) -> str:
+    return f"'{text}" if str(text).startswith(_FORMULA) else text

@@ -33,6 +33,10 @@ TITLE = "Change of pass rate, perturbed minus baseline"
 MANY_LEVELS = 3
 """From this many levels on, an axis shows its mean alone; the paraphrase strip shows the levels."""
 
+_COLUMNS = (
+    *("group", "axis", "level", "model", "delta", "ci_low", "ci_high", "noise_floor", "control"),
+    "smallest_effect",
+)
 _ROW = 0.155
 _GAP = 0.9
 
@@ -43,19 +47,42 @@ def forest_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     Columns: group (axis and level in words), axis, level, model, delta, ci_low, ci_high, noise_floor,
     smallest_effect, control; all differences as fractions.
     """
-    columns = ["group", "axis", "level", "model", "delta", "ci_low", "ci_high", "noise_floor", "control"]
+    deltas = _comparable(tables)
+    counts = deltas[deltas["level"] != MEAN_LEVEL].groupby("axis")["level"].nunique()
+    many = set(counts[counts >= MANY_LEVELS].index)
+    mean = deltas["level"] == MEAN_LEVEL
+    shown = _plotted(deltas[mean == deltas["axis"].isin(many)], tables)
+    shown["group"] = [axis_label(a, lv) for a, lv in zip(shown["axis"], shown["level"], strict=True)]
+    return shown[list(_COLUMNS)]
+
+
+def axis_rows(tables: Mapping[str, pd.DataFrame], axis: str) -> pd.DataFrame:
+    """The same for one axis: every level and, if there are several, their mean last."""
+    deltas = _comparable(tables)
+    shown = deltas[deltas["axis"] == axis]
+    if shown.loc[shown["level"] != MEAN_LEVEL, "level"].nunique() == 1:
+        shown = shown[shown["level"] != MEAN_LEVEL]
+    shown = _plotted(shown, tables)
+    shown["last"] = shown["level"] == MEAN_LEVEL
+    shown = shown.sort_values("last", kind="stable", ignore_index=True)
+    shown["group"] = ["mean of levels" if lv == MEAN_LEVEL else lv.replace("_", " ") for lv in shown["level"]]
+    return shown[list(_COLUMNS)]
+
+
+def _comparable(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Deltas over all strata that are defined."""
     deltas = table_of(tables, "deltas")
     if deltas.empty:
-        return pd.DataFrame(columns=[*columns, "smallest_effect"])
-    shown = deltas[deltas["scope"].isin(["overall", "model"]) & deltas["delta"].notna()]
-    counts = shown[shown["level"] != MEAN_LEVEL].groupby("axis")["level"].nunique()
-    many = set(counts[counts >= MANY_LEVELS].index)
-    mean = shown["level"] == MEAN_LEVEL
-    shown = shown[mean == shown["axis"].isin(many)].copy()
+        return pd.DataFrame(columns=["axis", "level", "model", "delta", "ci_low", "ci_high"])
+    return deltas[deltas["scope"].isin(["overall", "model"]) & deltas["delta"].notna()]
+
+
+def _plotted(shown: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Deltas with what is drawn behind them, in the order of drawing."""
+    shown = shown.copy()
     measured = table_of(tables, "negative_controls")
-    controls = set(NEGATIVE_CONTROLS) - _moving_axes(deltas, measured)
+    controls = set(NEGATIVE_CONTROLS) - _moving_axes(table_of(tables, "deltas"), measured)
     shown["control"] = shown["axis"].isin(controls)
-    shown["group"] = [axis_label(a, lv) for a, lv in zip(shown["axis"], shown["level"], strict=True)]
     shown["first"] = shown["model"] != ALL
     if shown["model"].nunique() == 2:
         shown = shown[shown["model"] != ALL]
@@ -73,12 +100,12 @@ def forest_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         effects.get((axis, level), effects.get((axis, MEAN_LEVEL), DEFAULT_SMALLEST_EFFECT))
         for axis, level in zip(shown["axis"], shown["level"], strict=True)
     ]
-    return shown[[*columns, "smallest_effect"]]
+    return shown
 
 
 def _moving_axes(deltas: pd.DataFrame, measured: pd.DataFrame) -> set[str]:
     """Axes with deltas that were measured as no control."""
-    return set() if measured.empty else set(deltas["axis"]) - set(measured["axis"])
+    return set() if measured.empty or deltas.empty else set(deltas["axis"]) - set(measured["axis"])
 
 
 def _noise_floors(controls: pd.DataFrame) -> dict[tuple[str, str], float]:
@@ -100,16 +127,26 @@ def _smallest_effects(verdicts: pd.DataFrame) -> dict[tuple[str, str], float]:
     }
 
 
+def axis_forest(tables: Mapping[str, pd.DataFrame], axis: str) -> tuple[Figure, pd.DataFrame]:
+    """The figure for one axis, and the rows it plots (see `axis_rows`)."""
+    rows = axis_rows(tables, axis)
+    title = f"{axis_label(axis, MEAN_LEVEL).capitalize()}: change of pass rate, level minus baseline"
+    with styled():
+        if rows.empty:
+            return notice(title, "No level has a scored episode that can be compared with the baseline."), rows
+        return _draw(rows, title), rows
+
+
 def forest(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
     """The figure, and the rows it plots (see `forest_rows`)."""
     rows = forest_rows(tables)
     with styled():
         if rows.empty:
             return notice(TITLE, "No perturbed cell has a scored episode that can be compared with the baseline."), rows
-        return _draw(rows), rows
+        return _draw(rows, TITLE), rows
 
 
-def _draw(rows: pd.DataFrame) -> Figure:
+def _draw(rows: pd.DataFrame, title: str) -> Figure:
     models = sorted(set(rows["model"]) - {ALL})
     looks = model_looks(models)
     groups = list(dict.fromkeys(rows["group"]))
@@ -147,7 +184,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
     _label_groups(axes, rows, positions, groups)
     axes.set_ylim(y - _GAP + 0.3, -0.9)
     axes.set_xlabel("percentage points, 95% interval")
-    axes.set_title(TITLE)
+    axes.set_title(title)
     names = [ALL] if (rows["model"] == ALL).any() else []
     handles: list[Line2D | Patch] = [
         Line2D(

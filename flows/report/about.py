@@ -1,0 +1,230 @@
+"""What was run: the grid, the models, dates, hashes, and which cells are missing or partial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from flows.report.blocks import (
+    Block,
+    Column,
+    Facts,
+    Fold,
+    Listing,
+    Paragraph,
+    Section,
+    Warnings,
+    field_column,
+    reason_column,
+    table,
+)
+from flows.report.style import axis_label, table_of
+from flows.report.wording import NOTHING, count, known, moment, percent, rate_interval, text, usd
+from flows.stats.cells import ALL
+
+STATES = ("all infra_error", "partial", "missing", "unsupported")
+"""States of a cell that is not complete, the gravest first."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the results file says of the study, beside its tables."""
+
+    metadata: Mapping[str, Any]
+    models: pd.DataFrame
+    """One row per model: model, episodes, infra_errors, adapter_version, scaffold_version, first, last, cost_usd."""
+    sources: Mapping[str, tuple[str, ...]]
+    """git_sha, manifest_hash, scientific_hash -> every value in the rows."""
+
+    @property
+    def name(self) -> str:
+        """As the manifest calls it."""
+        return str(self.metadata.get("study") or "results without a manifest")
+
+
+def described(frame: pd.DataFrame, metadata: Mapping[str, Any]) -> Study:
+    """The study of a results table and the metadata of its file; the order of the rows changes nothing."""
+    rows = []
+    for model, own in frame.groupby("model", sort=True):
+        rows.append(
+            {
+                "model": str(model),
+                "episodes": len(own),
+                "infra_errors": int(own["infra_error"].sum()),
+                "adapter_version": _values(own["adapter_version"]),
+                "scaffold_version": _values(own["scaffold_version"]),
+                "first": own["started_at"].min(),
+                "last": own["started_at"].max(),
+                "cost_usd": float(own["cost_usd"].astype(float).sort_values().sum()),
+                "unknown_cost": int(own["cost_usd"].isna().sum()),
+            }
+        )
+    columns = ["model", "episodes", "infra_errors", "adapter_version", "scaffold_version", "first", "last"]
+    models = pd.DataFrame(rows, columns=[*columns, "cost_usd", "unknown_cost"])
+    names = ("git_sha", "manifest_hash", "scientific_hash")
+    return Study(metadata, models, {name: tuple(sorted(set(frame[name].dropna()))) for name in names})
+
+
+def _values(column: pd.Series) -> str:
+    return ", ".join(sorted(set(column.dropna()))) or NOTHING
+
+
+def gap_warnings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """One sentence for each kind of gap in the grid."""
+    cells = table_of(tables, "coverage")
+    if cells.empty:
+        return []
+    counts = cells["state"].value_counts()
+    words = {
+        "all infra_error": "hold infrastructure errors only and have no rate at all",
+        "partial": "are partial",
+        "missing": "have no episode yet",
+        "unsupported": "cannot be run by their model",
+    }
+    return [f"{counts[state]} of {len(cells)} cells {words[state]}." for state in STATES if counts.get(state, 0)]
+
+
+def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
+    """The section."""
+    blocks: list[Block] = [_facts(study)]
+    blocks.append(
+        table(
+            "Models",
+            study.models,
+            [
+                field_column("model", "model", text, numeric=False),
+                field_column("episodes", "episodes", count),
+                Column("infra errors", lambda row: _share(row["infra_errors"], row["episodes"])),
+                Column("first and last start", lambda row: f"{moment(row['first'])} to {moment(row['last'])}", False),
+                field_column("adapter", "adapter_version", text, numeric=False),
+                field_column("scaffold", "scaffold_version", text, numeric=False),
+                Column("cost", _cost),
+            ],
+        )
+    )
+    blocks += _coverage(table_of(tables, "coverage"))
+    blocks += _infra(table_of(tables, "infra_errors"))
+    return Section("what-was-run", "What was run", blocks)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{count(part)} ({percent(part / whole)})" if whole and part else count(part)
+
+
+def _cost(row: Mapping[str, Any]) -> str:
+    unknown = f", {row['unknown_cost']} episodes unknown" if row["unknown_cost"] else ""
+    return f"{usd(row['cost_usd'])}{unknown}"
+
+
+def _facts(study: Study) -> Facts:
+    meta = study.metadata
+    grid = meta.get("grid") or {}
+    models = study.models
+    items = [("study", study.name), ("profile", text(meta.get("profile"))), ("master seed", text(meta.get("seed")))]
+    if grid:
+        items += [
+            ("tasks", _lists(grid.get("families", {}))),
+            ("axes", _lists(grid.get("axes", {}))),
+            ("instances", f"{grid.get('instances', NOTHING)} per family and difficulty"),
+            ("runs", ", ".join(f"{name} {runs}" for name, runs in (grid.get("runs") or {}).items())),
+            ("models of the grid", ", ".join(grid.get("models", []))),
+        ]
+    items.append(("episodes", f"{count(models['episodes'].sum())}, {count(models['infra_errors'].sum())} infra errors"))
+    if len(models):
+        items.append(("started", f"{moment(models['first'].min())} to {moment(models['last'].max())}"))
+    items += [
+        ("manifest hash", _hashes(study.sources["manifest_hash"], meta.get("manifest_hash"))),
+        ("scientific hash", _hashes(study.sources["scientific_hash"], meta.get("scientific_hash"))),
+        ("code", ", ".join(study.sources["git_sha"]) or NOTHING),
+        ("resamples", text((meta.get("analysis") or {}).get("resamples"))),
+    ]
+    return Facts(tuple(items))
+
+
+def _lists(names: Mapping[str, Iterable[str]]) -> str:
+    return "; ".join(f"{name} ({', '.join(map(str, values))})" for name, values in names.items()) or NOTHING
+
+
+def _hashes(of_rows: tuple[str, ...], of_file: Any) -> str:
+    """Those that the rows carry; the file's own is said where it differs."""
+    rows = ", ".join(of_rows) or NOTHING
+    return rows if not of_file or of_rows == (of_file,) else f"{rows} in the rows; {of_file} when they were last scored"
+
+
+def _coverage(cells: pd.DataFrame) -> list[Block]:
+    if cells.empty:
+        return [Paragraph("The results name no grid, so nothing can be said about missing cells.")]
+    gaps = cells[cells["state"] != "complete"]
+    if gaps.empty:
+        return [Paragraph(f"All {count(len(cells))} cells (model, family, difficulty, axis, level) are complete.")]
+    order = {state: place for place, state in enumerate(STATES)}
+    gaps = gaps.assign(order=gaps["state"].map(order)).sort_values(["order", "model", "cell_id"], kind="stable")
+    listed = table(
+        f"{count(len(gaps))} of {count(len(cells))} cells are not complete",
+        gaps,
+        [
+            field_column("model", "model", text, numeric=False),
+            field_column("cell", "cell_id", text, numeric=False),
+            field_column("state", "state", text, numeric=False),
+            Column("scored of planned", lambda row: f"{count(row['scored'])} of {count(row['planned'])}"),
+            field_column("infra errors", "infra_error", count),
+            reason_column(),
+        ],
+    )
+    return [Listing(tuple(gap_warnings({"coverage": cells}))), Fold("Which cells are not complete", (listed,))]
+
+
+def _infra(rates: pd.DataFrame) -> list[Block]:
+    if rates.empty:
+        return []
+    own = rates[(rates["scope"] == "model") & (rates["infra_errors"] > 0)]
+    explained = (
+        "An infrastructure error (provider, network, verifier) is not a failure of the agent: it belongs to no rate. "
+        "The bounds say what the pass rate would be if every such episode had failed, or had passed."
+    )
+    if own.empty:
+        return [Paragraph(f"No episode ended in an infrastructure error. {explained}")]
+    listed = table(
+        "Infrastructure errors by model and condition, with bounds on the pass rate",
+        own,
+        [
+            field_column("model", "model", text, numeric=False),
+            Column("condition", lambda row: axis_label(row["axis"], row["level"]), False),
+            Column("errors", lambda row: f"{count(row['infra_errors'])} of {count(row['episodes'])}"),
+            Column(
+                "rate, 95% interval",
+                lambda row: (
+                    f"{percent(row['infra_rate'])} ({rate_interval(row['infra_rate_low'], row['infra_rate_high'])})"
+                ),
+            ),
+            field_column("pass rate", "pass_rate", percent),
+            Column("bounds", lambda row: rate_interval(row["if_infra_failed"], row["if_infra_passed"])),
+        ],
+    )
+    total = rates[(rates["scope"] == "model")].groupby("model")[["infra_errors", "episodes"]].sum()
+    hurt = [
+        f"{model} {_share(int(r.infra_errors), int(r.episodes))}" for model, r in total.iterrows() if r.infra_errors
+    ]
+    lost = own[own["nothing_scored"]]
+    blocks: list[Block] = []
+    if len(lost):
+        items = tuple(
+            f"{row['model']}, {axis_label(row['axis'], row['level'])}: every episode ended in an infrastructure error."
+            for row in lost.to_dict("records")
+        )
+        blocks.append(Warnings("Nothing was scored", items))
+    blocks.append(Paragraph(f"{explained} Errors by model: {'; '.join(hurt)}."))
+    return [*blocks, Fold("Infrastructure errors by condition", (listed,))]
+
+
+def overall_of(frame: pd.DataFrame, model: str = ALL) -> pd.DataFrame:
+    """The rows of a table over all strata, for one model or for the mean over models."""
+    return frame if frame.empty else frame[(frame["scope"].isin(["overall", "model"])) & (frame["model"] == model)]
+
+
+def has_value(frame: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The rows that have a value in a column."""
+    return frame if frame.empty else frame[[known(value) for value in frame[column]]]

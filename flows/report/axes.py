@@ -1,0 +1,161 @@
+"""One part of the report for each axis: its figure, every level's change, and the range over levels beside its null."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from flows.report.blocks import Block, Column, Fold, Paragraph, Picture, Section, field_column, reason_column, table
+from flows.report.forest import axis_forest, forest
+from flows.report.inline import inline_svg
+from flows.report.strip import AXIS as PARAPHRASE
+from flows.report.strip import strip
+from flows.report.style import axis_label, table_of
+from flows.report.wording import count, delta_interval, known, p_value, percent, points, size, text
+from flows.stats.cells import ALL, MEAN_LEVEL
+
+ABOUT = {
+    "paraphrase": "The task in other words, with every parameter kept.",
+    "tool_names": "Tools and their arguments under other names, their descriptions kept.",
+    "distractors": "Irrelevant tools beside the needed ones.",
+    "temperature": "The sampling temperature raised.",
+    "resample": "New instances from the same generator: a negative control, compared without pairing.",
+    "order": "The tasks in another order. With one task per conversation this cannot reach the agent: a plain rerun.",
+}
+"""Axis -> what it changes; an axis that is not here is shown without."""
+
+
+def all_axes(tables: Mapping[str, pd.DataFrame]) -> list[Section]:
+    """The overview, then a section for every axis with a result, negative controls last."""
+    deltas = table_of(tables, "deltas")
+    figure, _ = forest(tables)
+    overview = Section(
+        "changes",
+        "What each change does to the score",
+        [
+            Paragraph(
+                "Each row is the pass rate under a change less that of the baseline, on the same instances (new "
+                "instances apart), averaged with equal weight over families, difficulties and models. A change is "
+                "established where its interval excludes zero, and matters where the interval lies beyond the smallest "
+                "effect of interest."
+            ),
+            Picture(
+                inline_svg(figure, "forest", "Changes of pass rate by axis and model, with intervals and noise floor"),
+                "Change of pass rate per axis and model. Grey bands: the noise floor of identical reruns. Axes with "
+                "three or more levels show the mean over levels; their own sections show each.",
+            ),
+        ],
+    )
+    if deltas.empty:
+        return [overview]
+    measured = table_of(tables, "negative_controls")
+    controls = set(measured["axis"]) if len(measured) else set()
+    names = sorted(deltas["axis"].unique(), key=lambda axis: (axis in controls, axis))
+    return [overview, *(_axis(tables, axis, axis in controls) for axis in names)]
+
+
+def _axis(tables: Mapping[str, pd.DataFrame], axis: str, control: bool) -> Section:
+    deltas = table_of(tables, "deltas")
+    own = deltas[(deltas["axis"] == axis) & deltas["scope"].isin(["overall", "model"])]
+    levels = [level for level in own["level"].unique() if level != MEAN_LEVEL]
+    if len(levels) == 1:
+        own = own[own["level"] != MEAN_LEVEL]
+    own = own.assign(last=own["level"] == MEAN_LEVEL, first=own["model"] != ALL)
+    own = own.sort_values(["last", "level", "first", "model"], kind="stable")
+    blocks: list[Block] = [Paragraph(ABOUT[axis])] if axis in ABOUT else []
+    blocks.append(Paragraph(_sentence(own, control)))
+    safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in axis)
+    figure, rows = axis_forest(tables, axis)
+    if len(rows):
+        svg = inline_svg(figure, f"axis-{safe}", f"Change of pass rate by level and model: {axis}")
+        blocks.append(Picture(svg, f"{axis_label(axis, MEAN_LEVEL).capitalize()}: every level and model."))
+    if axis == PARAPHRASE:
+        figure, rows = strip(tables)
+        if len(rows):
+            svg = inline_svg(
+                figure, "strip", "Pass rate under each paraphrase, and its range beside the range of noise"
+            )
+            caption = "Left: each paraphrase's pass rate. Right: their range beside the range that noise alone gives."
+            blocks.append(Picture(svg, caption))
+    blocks += _spread(tables, axis)
+    blocks.append(_changes(own))
+    cells = deltas[(deltas["axis"] == axis) & (deltas["scope"] == "stratum")]
+    if len(cells):
+        blocks.append(Fold("By family and difficulty, mean over models", (_changes(cells),)))
+    return Section(f"axis-{safe}", axis_label(axis, MEAN_LEVEL).capitalize(), blocks, level=3)
+
+
+def _sentence(own: pd.DataFrame, control: bool) -> str:
+    """How many of the axis's aggregate intervals exclude zero, in words."""
+    overall = own[own["scope"] == "overall"]
+    parts = []
+    for row in overall.to_dict("records"):
+        name = "on average over levels" if row["level"] == MEAN_LEVEL else row["level"].replace("_", " ")
+        if not known(row["ci_low"]):
+            parts.append(f"{name}: undefined ({text(row['reason'])})")
+            continue
+        clear = row["ci_low"] > 0 or row["ci_high"] < 0
+        verdict = "" if control else ", which excludes zero" if clear else ""
+        parts.append(
+            f"{name}: {points(row['delta'])} points ({delta_interval(row['ci_low'], row['ci_high'])}){verdict}"
+        )
+    if not parts:
+        return "No mean over models is defined here."
+    return "Over all models: " + "; ".join(parts) + "."
+
+
+def _changes(own: pd.DataFrame) -> Block:
+    several = own["scope"].eq("stratum").any()
+    first = (
+        Column("tasks", lambda row: f"{row['family']} {row['difficulty']}", False)
+        if several
+        else Column("model", lambda row: "all" if row["model"] == ALL else row["model"], False)
+    )
+    columns = [
+        Column("level", lambda row: "mean" if row["level"] == MEAN_LEVEL else row["level"], False),
+        first,
+        field_column("instances", "n", count),
+        field_column("baseline", "baseline_rate", percent),
+        field_column("changed", "perturbed_rate", percent),
+        field_column("difference", "delta", points),
+        Column("95% interval", lambda row: delta_interval(row["ci_low"], row["ci_high"])),
+        field_column("method", "method", text, numeric=False),
+        Column(
+            "left out or undefined",
+            lambda row: text(row["reason"] if known(row["reason"]) else row["missing_strata"]),
+            numeric=False,
+            optional=True,
+        ),
+    ]
+    return table("Pass rates and their difference, in percentage points", own, columns)
+
+
+def _spread(tables: Mapping[str, pd.DataFrame], axis: str) -> list[Block]:
+    spread = table_of(tables, "paraphrase_spread")
+    own = spread if spread.empty else spread[(spread["axis"] == axis) & spread["scope"].isin(["overall", "model"])]
+    if own.empty:
+        return []
+    columns = [
+        Column("model", lambda row: "all" if row["model"] == ALL else row["model"], False),
+        field_column("levels", "levels", count),
+        field_column("range", "range", size),
+        Column("noise alone: mean, 95% quantile", lambda row: f"{size(row['null_mean'])}, {size(row['null_q95'])}"),
+        field_column("p", "p", p_value),
+        field_column("SD of levels", "level_sd", size),
+        Column("worst level", lambda row: text(row["worst_level"]), False),
+        Column("its change: cross-fitted, naive", _worst),
+        reason_column(),
+    ]
+    return [
+        Paragraph(
+            "Noise alone spreads the levels, so the range over levels stands beside the range under a permutation of "
+            "the level labels within instances; p is the share of permutations with at least the observed range. The "
+            "worst level's change is too mild cross-fitted and too extreme naively: the truth lies between."
+        ),
+        table("Range over levels beside its null, in percentage points", own, columns),
+    ]
+
+
+def _worst(row: Mapping[str, object]) -> str:
+    return f"{points(row['worst_delta_crossfit'])}, {points(row['worst_delta_naive'])}"

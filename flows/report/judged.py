@@ -1,0 +1,88 @@
+"""The registered hypotheses: what was claimed beforehand beside what came out, and whether it came beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from flows.report.blocks import Block, Facts, Fold, Paragraph, Section, Verbatim, Verdict, Warnings
+from flows.report.style import axis_label, table_of
+from flows.report.wording import count, delta_interval, known, moment, p_value, percent, points, size, text
+
+
+class Text(NamedTuple):
+    """A text of the hypotheses file; commit time null if it was never committed."""
+
+    name: str
+    committed_at: Any
+    content: str
+
+
+def preregistration_warnings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Everything that weakens the claim that the hypotheses came first."""
+    table = table_of(tables, "preregistration")
+    return [f"HYPOTHESES.md: {row['message']}." for row in table.to_dict("records") if row["code"] != "ok"]
+
+
+def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section:
+    """The section."""
+    verdicts = table_of(tables, "verdicts")
+    blocks: list[Block] = []
+    warnings = preregistration_warnings(tables)
+    if warnings:
+        blocks.append(Warnings("These verdicts are not safely preregistered", tuple(warnings)))
+    blocks.append(
+        Paragraph(
+            "Each hypothesis is judged by the text that was committed when the row started. The final label is the one "
+            "after Holm's correction at 5% over all hypotheses of that text; the unadjusted one stands beside it where "
+            "it differs. Inconclusive means that the study is too small to tell, not that nothing happens."
+        )
+    )
+    if verdicts.empty:
+        blocks.append(Paragraph("No registered hypothesis judges any row of these results."))
+    for name, own in verdicts.groupby("registration", sort=False) if len(verdicts) else []:
+        blocks.append(Facts((("judged by", f"{name}, {_precedes(own['before_rows'].iloc[0])}"),)))
+        blocks += [_verdict(row) for row in own.to_dict("records")]
+    for registered in texts:
+        when = f"committed {moment(registered.committed_at)}" if known(registered.committed_at) else "never committed"
+        blocks.append(Fold(f"Registered text {registered.name}, {when}", (Verbatim(registered.content),)))
+    return Section("verdicts", "What was registered, and what came out", blocks)
+
+
+def _precedes(before: Any) -> str:
+    if not known(before):
+        return "and whether that text came before the results is unknown"
+    return "committed before the rows it judges" if before else "committed AFTER rows it judges had started"
+
+
+def _verdict(row: Mapping[Any, Any]) -> Verdict:
+    smallest = f"{size(row['smallest_effect'])} points"
+    level = "the mean over its levels" if row["level"] == "mean" else str(row["level"])
+    if row["kind"] == "equivalence":
+        claim = f"{axis_label(row['axis'], 'mean')}, {level}: the change is smaller than {smallest} either way."
+    else:
+        way = "rises" if row["sign"] == 1 else "falls"
+        claim = f"{axis_label(row['axis'], 'mean')}, {level}: the score {way}; {smallest} or more would matter."
+    confidence = percent(row["bonferroni_confidence"])
+    outcome = [
+        ("change", f"{points(row['delta'])} points" if known(row["delta"]) else text(None)),
+        ("95% interval", delta_interval(row["lo_95"], row["hi_95"])),
+        ("90% interval", delta_interval(row["lo_90"], row["hi_90"])),
+        (f"{confidence} interval (Bonferroni)", delta_interval(row["lo_bonferroni"], row["hi_bonferroni"])),
+        ("p for support (Holm)", f"{p_value(row['p_support'])} ({p_value(row['p_support_holm'])})"),
+        ("p for refutation (Holm)", f"{p_value(row['p_refute'])} ({p_value(row['p_refute_holm'])})"),
+        ("instances", count(row["n"])),
+        ("method", text(row["method"])),
+    ]
+    optional = (("size", "magnitude"), ("amended", "amended"), ("left out", "missing"), ("because", "reason"))
+    outcome += [(name, str(row[column])) for name, column in optional if known(row[column])]
+    return Verdict(
+        name=str(row["id"]),
+        label=str(row["final_label"]),
+        unadjusted=str(row["label"]),
+        registered=text(row["text"]),
+        claim=claim[0].upper() + claim[1:],
+        outcome=tuple(outcome),
+    )
