@@ -46,9 +46,10 @@ async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:
         tables |= await _part("inferential-tables", lambda: outputs.inferential_tables(inputs))
         outputs.write_tables(store, tables)
         progress.advance()
-        await _part("figures", lambda: outputs.write_figures(store, outputs.draw(tables)))
+        figures = await _part("figures", lambda: outputs.draw(tables))
+        outputs.write_figures(store, figures)
         progress.advance()
-        await _part("report", lambda: outputs.write_report(store, inputs, tables))
+        await _part("report", lambda: outputs.write_report(store, inputs, tables, figures))
         progress.advance()
     outputs.finish(store, inputs, outputs.source_summary(inputs))
     for line in outputs.report_lines(tables):

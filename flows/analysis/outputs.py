@@ -22,6 +22,7 @@ from flows.report.about import described
 from flows.report.document import render_report
 from flows.report.figures import draw_figures, render_png, render_svg
 from flows.report.judged import Text
+from flows.report.pictures import inline_pictures
 from flows.stats.inference_tables import TABLE_COLUMNS as INFERENCE_COLUMNS
 from flows.stats.inference_tables import inference_tables
 from flows.stats.tables import TABLE_COLUMNS as CORE_COLUMNS
@@ -84,12 +85,13 @@ def write_figures(store: Store, figures: Mapping[str, tuple[Figure, pd.DataFrame
         write_atomically(store.analysis / "figures" / f"{name}.parquet", _parquet(data))
 
 
-def write_report(store: Store, inputs: Inputs, tables: Tables) -> None:
+def write_report(
+    store: Store, inputs: Inputs, tables: Tables, figures: Mapping[str, tuple[Figure, pd.DataFrame]]
+) -> None:
     """report.html, which needs no other file. Raises `StoreError`."""
     texts = [Text(text.name, text.committed_at, text.text) for text in inputs.registered.texts]
-    html = render_report(
-        described(inputs.frame, inputs.metadata), tables, texts, TABLE_COLUMNS, calibration=inputs.calibration
-    )
+    study, pictures = described(inputs.frame, inputs.metadata), inline_pictures(figures, tables)
+    html = render_report(study, tables, texts, TABLE_COLUMNS, pictures, inputs.calibration)
     write_atomically(store.analysis / REPORT, html.encode("utf-8", errors="replace"))
 
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from flows.report.blocks import Block, Column, Fold, Paragraph, Picture, Section, field_column, reason_column, table
-from flows.report.forest import axis_forest, forest
-from flows.report.inline import inline_svg
+from flows.report.blocks import Block, Column, Fold, Paragraph, Section, field_column, reason_column, table
+from flows.report.pictures import Pictures, axis_picture, picture
 from flows.report.strip import AXIS as PARAPHRASE
-from flows.report.strip import strip
 from flows.report.style import axis_label, table_of
 from flows.report.wording import count, delta_interval, known, p_value, percent, points, size, text
 from flows.stats.cells import ALL, MEAN_LEVEL
@@ -26,10 +24,9 @@ ABOUT = {
 """Axis -> what it changes; an axis that is not here is shown without."""
 
 
-def all_axes(tables: Mapping[str, pd.DataFrame]) -> list[Section]:
+def all_axes(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> list[Section]:
     """The overview, then a section for every axis with a result, negative controls last."""
     deltas = table_of(tables, "deltas")
-    figure, _ = forest(tables)
     overview = Section(
         "changes",
         "What each change does to the score",
@@ -40,8 +37,9 @@ def all_axes(tables: Mapping[str, pd.DataFrame]) -> list[Section]:
                 "established where its interval excludes zero, and matters where the interval lies beyond the smallest "
                 "effect of interest."
             ),
-            Picture(
-                inline_svg(figure, "forest", "Changes of pass rate by axis and model, with intervals and noise floor"),
+            *picture(
+                pictures,
+                "deltas_forest",
                 "Change of pass rate per axis and model. Grey bands: the noise floor of identical reruns. Axes with "
                 "three or more levels show the mean over levels; their own sections show each.",
             ),
@@ -52,10 +50,10 @@ def all_axes(tables: Mapping[str, pd.DataFrame]) -> list[Section]:
     measured = table_of(tables, "negative_controls")
     controls = set(measured["axis"]) if len(measured) else set()
     names = sorted(deltas["axis"].unique(), key=lambda axis: (axis in controls, axis))
-    return [overview, *(_axis(tables, axis, axis in controls) for axis in names)]
+    return [overview, *(_axis(tables, pictures, axis, axis in controls) for axis in names)]
 
 
-def _axis(tables: Mapping[str, pd.DataFrame], axis: str, control: bool) -> Section:
+def _axis(tables: Mapping[str, pd.DataFrame], pictures: Pictures, axis: str, control: bool) -> Section:
     deltas = table_of(tables, "deltas")
     own = deltas[(deltas["axis"] == axis) & deltas["scope"].isin(["overall", "model"])]
     levels = [level for level in own["level"].unique() if level != MEAN_LEVEL]
@@ -65,25 +63,17 @@ def _axis(tables: Mapping[str, pd.DataFrame], axis: str, control: bool) -> Secti
     own = own.sort_values(["last", "level", "first", "model"], kind="stable")
     blocks: list[Block] = [Paragraph(ABOUT[axis])] if axis in ABOUT else []
     blocks.append(Paragraph(_sentence(own, control)))
-    safe = "".join(character if character.isalnum() and character.isascii() else "-" for character in axis)
-    figure, rows = axis_forest(tables, axis)
-    if len(rows):
-        svg = inline_svg(figure, f"axis-{safe}", f"Change of pass rate by level and model: {axis}")
-        blocks.append(Picture(svg, f"{axis_label(axis, MEAN_LEVEL).capitalize()}: every level and model."))
+    title = axis_label(axis, MEAN_LEVEL).capitalize()
+    blocks += picture(pictures, axis_picture(axis), f"{title}: every level and model.")
     if axis == PARAPHRASE:
-        figure, rows = strip(tables)
-        if len(rows):
-            svg = inline_svg(
-                figure, "strip", "Pass rate under each paraphrase, and its range beside the range of noise"
-            )
-            caption = "Left: each paraphrase's pass rate. Right: their range beside the range that noise alone gives."
-            blocks.append(Picture(svg, caption))
+        caption = "Left: each paraphrase's pass rate. Right: their range beside the range that noise alone gives."
+        blocks += picture(pictures, "paraphrase_strip", caption)
     blocks += _spread(tables, axis)
     blocks.append(_changes(own))
     cells = deltas[(deltas["axis"] == axis) & (deltas["scope"] == "stratum")]
     if len(cells):
         blocks.append(Fold("By family and difficulty, mean over models", (_changes(cells),)))
-    return Section(f"axis-{safe}", axis_label(axis, MEAN_LEVEL).capitalize(), blocks, level=3)
+    return Section(axis_picture(axis), title, blocks, level=3)
 
 
 def _sentence(own: pd.DataFrame, control: bool) -> str:

@@ -16,6 +16,7 @@ from flows.report.blocks import Section
 from flows.report.calibration import Calibration
 from flows.report.floor import baseline_scores, noise_floor
 from flows.report.judged import Text, judged, preregistration_warnings
+from flows.report.pictures import Pictures
 from flows.report.precision import power, variance
 from flows.report.ranking import confirmed_flips, ranking
 from flows.report.repeating import costs, repeating
@@ -32,6 +33,7 @@ def render_report(
     tables: Mapping[str, pd.DataFrame],
     texts: Sequence[Text],
     columns: Mapping[str, Mapping[str, str]],
+    pictures: Pictures,
     calibration: Calibration | None = None,
 ) -> str:
     """The whole report as HTML.
@@ -41,17 +43,18 @@ def render_report(
         tables: Every table of the analysis.
         texts: The texts of the hypotheses file, in the order they came into force.
         columns: Table -> column -> meaning.
+        pictures: The figures (`flows.report.pictures`).
         calibration: Measured properties of the methods; null if none was run.
     """
     sections: list[Section] = [
         about(study, tables),
         noise_floor(tables),
         baseline_scores(tables),
-        *all_axes(tables),
-        ranking(tables),
+        *all_axes(tables, pictures),
+        ranking(tables, pictures),
         repeating(tables),
-        variance(tables),
-        power(tables),
+        variance(tables, pictures),
+        power(tables, pictures),
         costs(tables),
         judged(tables, texts),
         methods(calibration),
@@ -166,7 +169,5 @@ def _changes(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
         for row in moved.to_dict("records")
         if known(row["delta"])
     ]
-    text = (
-        "; ".join(each) + "." if each else "None moved the mean over models beyond what its interval allows for zero."
-    )
+    text = "; ".join(each) + "." if each else "No interval of the mean over models excludes zero."
     return [("changes that moved the score, points", text)]

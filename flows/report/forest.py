@@ -212,7 +212,8 @@ def _label_groups(axes: Axes, rows: pd.DataFrame, positions: Mapping[object, flo
         own = [positions[index] for index in rows.index[rows["group"] == group]]
         ticks.append((own[0] + own[-1]) / 2)
         control = bool(rows.loc[rows["group"] == group, "control"].iloc[0])
-        labels.append(f"{group}\n(control)" if control else group)
+        name = shorten(group, 30)
+        labels.append(f"{name}\n(control)" if control else name)
     axes.set_yticks(ticks, labels)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)

@@ -6,7 +6,7 @@ import re
 
 from matplotlib.figure import Figure
 
-from flows.report.style import BLACK, GREY, PALE, render_svg
+from flows.report.style import BLACK, BLUE, GREY, HATCH, PALE, render_svg
 
 THEMED = {
     BLACK: "ink",
@@ -15,9 +15,9 @@ THEMED = {
     PALE: "pale",
     "#e6e6e6": "line",
     "#bbbbbb": "line-strong",
-    "#b0b0b0": "line-strong",
+    HATCH: "line-strong",
     "#ffffff": "paper",
-    "#0072b2": "blue",
+    BLUE: "blue",
 }
 """Colour of a figure -> variable of the page that takes its place, so that dark pages have dark figures."""
 

@@ -12,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from flows.report.style import BLACK, BLUE, GREY, VERMILLION, finished, new_figure, notice, styled, table_of
+from flows.report.style import BLACK, BLUE, GREY, HATCH, VERMILLION, finished, new_figure, notice, styled, table_of
 from flows.stats.planning import MODELS
 from flows.stats.power import general_power
 
@@ -101,9 +102,7 @@ def _draw(rows: pd.DataFrame) -> Figure:
         Line2D([], [], color=GREY, linewidth=1.0, label=f"this study: {rows['study_n'].iloc[0]:.0f} instances")
     )
     if len(curves) > 1:
-        handles.append(
-            Patch(facecolor="none", edgecolor="#B0B0B0", hatch="////", label="out of reach at the upper limit")
-        )
+        handles.append(Patch(facecolor="none", edgecolor=HATCH, hatch="//", label="out of reach at the upper limit"))
     figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=2.6, columnspacing=1.5)
     return finished(figure)
 
@@ -121,12 +120,15 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
             ceiling,
             1.0,
             facecolor="none",
-            edgecolor="#B0B0B0",
-            hatch="////",
+            edgecolor=HATCH,
+            hatch="//",
             linewidth=0,
             zorder=0,
         )
+        axes.axhline(ceiling, color=HATCH, linewidth=0.7, zorder=0)
     axes.axvline(float(rows["study_n"].iloc[0]), color=GREY, linewidth=1.0)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}" if n < 1000 else f"{n / 1000:g}k"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(min(_INSTANCES[0], 0.8 * float(rows["study_n"].iloc[0])), _INSTANCES[-1])
     axes.set_ylim(0, 1.02)

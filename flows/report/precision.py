@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from flows.report.blocks import Block, Column, Fold, Paragraph, Picture, Section, field_column, reason_column, table
-from flows.report.components import components_figure
-from flows.report.inline import inline_svg
-from flows.report.power_curves import power_curves
+from flows.report.blocks import Block, Column, Fold, Paragraph, Section, field_column, reason_column, table
+from flows.report.pictures import Pictures, picture
 from flows.report.style import axis_label, table_of
 from flows.report.wording import NOTHING, count, decimal, known, percent, size, text
 from flows.stats.cells import ALL
@@ -19,10 +17,9 @@ _POWER = 0.8
 """The chance of detection that the report's shorter tables are for; the full tables also have 90%."""
 
 
-def variance(tables: Mapping[str, pd.DataFrame]) -> Section:
+def variance(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     """Variance components."""
     components = table_of(tables, "variance_components")
-    figure, rows = components_figure(tables)
     blocks: list[Block] = [
         Paragraph(
             "The variance of an episode's outcome, split into what models, wordings and tools (levels), tasks "
@@ -30,12 +27,13 @@ def variance(tables: Mapping[str, pd.DataFrame]) -> Section:
             "more run seeds, what comes from instances with more instances, and what comes from model × level with "
             "neither."
         ),
-        Picture(
-            inline_svg(figure, "components", "Variance components as standard deviations with intervals"),
+        *picture(
+            pictures,
+            "variance_components",
             "Standard deviations with 95% intervals; shares of the total beside them.",
         ),
     ]
-    if len(rows):
+    if len(components):
         columns = [
             Column("term", _term, False),
             Column("variance", lambda row: decimal(row["variance"], 5)),
@@ -56,9 +54,8 @@ def _bounds(row: Mapping[str, object]) -> str:
     return f"{decimal(row['lo'], 5)} to {decimal(row['hi'], 5)}" if known(row["lo"]) else NOTHING
 
 
-def power(tables: Mapping[str, pd.DataFrame]) -> Section:
+def power(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     """Both power tables, the smallest detectable differences, and what run seeds would buy."""
-    figure, _ = power_curves(tables)
     detectable, exact = table_of(tables, "detectable"), table_of(tables, "power_exact")
     blocks: list[Block] = [
         Paragraph(
@@ -67,8 +64,9 @@ def power(tables: Mapping[str, pd.DataFrame]) -> Section:
             "of instances suffices, since model × level variance does not shrink with instances. All at a two-sided "
             "level of 5%."
         ),
-        Picture(
-            inline_svg(figure, "power", "Power against number of instances for several differences"),
+        *picture(
+            pictures,
+            "power_curves",
             "Chance of telling two models apart. Hatched: out of reach at the upper limit of the model × level "
             "variance.",
         ),

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from flows.report.blocks import Block, Column, Fold, Listing, Paragraph, Picture, Section, field_column, table
-from flows.report.inline import inline_svg
-from flows.report.slopes import slopes
+from flows.report.blocks import Block, Column, Fold, Listing, Paragraph, Section, field_column, table
+from flows.report.pictures import Pictures, picture
 from flows.report.style import axis_label, table_of
 from flows.report.wording import count, decimal, delta_interval, known, p_value, points, text
 
@@ -24,7 +23,7 @@ def confirmed_flips(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     ]
 
 
-def ranking(tables: Mapping[str, pd.DataFrame]) -> Section:
+def ranking(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     """The section."""
     ranks, gaps = table_of(tables, "rank_stability"), table_of(tables, "pair_gaps")
     blocks: list[Block] = [
@@ -41,10 +40,8 @@ def ranking(tables: Mapping[str, pd.DataFrame]) -> Section:
         blocks += [Paragraph("Confirmed flips of order:"), Listing(tuple(flips))]
     elif len(gaps):
         blocks.append(Paragraph("No flip of order between two models is confirmed."))
-    figure, rows = slopes(tables)
-    if len(rows):
-        svg = inline_svg(figure, "slopes", "Pass rates of every model across the levels of each axis")
-        blocks.append(Picture(svg, "Scores across levels with 95% intervals; beneath, concordance beside its floor."))
+    caption = "Scores across levels with 95% intervals; beneath, concordance beside its floor."
+    blocks += picture(pictures, "rank_slopes", caption)
     if ranks.empty:
         return Section("ranks", "Does the ranking hold?", [*blocks, Paragraph("No level could be ranked.")])
     columns = [

@@ -33,7 +33,7 @@ MODEL_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, "#555555")
 """Vermillion is left out: it marks what stands out."""
 MODEL_MARKERS = ("o", "^", "D", "v", "P", "X")
 MODEL_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
-GREY, PALE = "#767676", "#DDDDDD"
+GREY, PALE, HATCH = "#767676", "#E4E4E4", "#B0B0B0"
 
 POINTS = 100
 """From fractions to percentage points."""
@@ -55,13 +55,14 @@ _RC: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.linewidth": 0.8,
     "lines.linewidth": 1.3,
-    "hatch.linewidth": 0.6,
+    "hatch.linewidth": 0.5,
     "axes.axisbelow": True,
     "axes.unicode_minus": True,
     "svg.hashsalt": "agent-bench-stability",
     "svg.fonttype": "path",
     "path.simplify": True,
     "text.usetex": False,
+    "text.parse_math": False,
     "axes.formatter.use_locale": False,
     "timezone": "UTC",
 }
