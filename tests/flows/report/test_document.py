@@ -209,27 +209,13 @@ def test_the_same_analysis_gives_the_same_bytes_whatever_the_order_of_the_rows(
 
 
 def test_names_from_outside_are_text_and_never_markup(tables: dict[str, pd.DataFrame]) -> None:
+    named = {"alpha", "p1", "temperature"}
     renamed = {name: table.copy() for name, table in tables.items()}
     for table in renamed.values():
-        for column in table.columns:
-            if column in (
-                "model",
-                "model_a",
-                "model_b",
-                "versus",
-                "models",
-                "reason",
-                "text",
-                "axis",
-                "level",
-                "family",
-            ):
-                table[column] = table[column].map(
-                    lambda value: (
-                        f"{value}{HOSTILE}" if value in ("alpha", "p1", "temperature") or column == "reason" else value
-                    ),
-                    na_action="ignore",
-                )
+        for column in {"model", "model_a", "model_b", "versus", "axis", "level"} & set(table.columns):
+            table[column] = [f"{value}{HOSTILE}" if value in named else value for value in table[column]]
+        for column in {"reason", "text", "method", "message"} & set(table.columns):
+            table[column] = HOSTILE
     frame = FRAME.assign(model=FRAME["model"].map(lambda value: f"{value}{HOSTILE}"), git_sha=HOSTILE)
     metadata = {**METADATA, "study": HOSTILE, "profile": HOSTILE}
     text = TEXT._replace(content=f"</pre>{HOSTILE}", name=HOSTILE)
