@@ -37,7 +37,7 @@ def _consistency(measured: pd.DataFrame) -> list[Block]:
         Paragraph(
             "pass^k is the chance that k runs of one instance all pass. An instance flips if it has both outcomes: "
             "among the runs of the baseline, or among all runs of the baseline and of every level of an axis. More "
-            "runs have more chances to flip, so shares for different axes are not comparable among each other."
+            "runs have more chances to flip, so shares for different axes cannot be compared with each other."
         ),
         table(
             "Repeated runs at the baseline",

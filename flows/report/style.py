@@ -91,6 +91,10 @@ def finished(figure: Figure) -> Figure:
     if engine is not None:
         engine.execute(figure)
     figure.set_layout_engine("none")
+    for axes in figure.axes:
+        # The layout's solver depends on addresses in the last digits, and an SVG names its clip paths by all digits.
+        left, bottom, width, height = (round(float(value), 6) for value in axes.get_position(original=True).bounds)
+        axes.set_position((left, bottom, width, height))
     return figure
 
 
