@@ -39,7 +39,7 @@ TABLE_COLUMNS = {
 """Table → column → meaning, of everything that analyze writes."""
 
 REPORT = "report.html"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = ("=", "+", "-", "@", "\t", "\n")
 """What a spreadsheet takes for the start of a formula, or skips on the way to one."""
 
 Tables = dict[str, pd.DataFrame]
@@ -165,4 +165,6 @@ def _csv(table: pd.DataFrame) -> bytes:
 
 
 def _unformulated(text: str) -> str:
-    return f"'{text}" if str(text).startswith(_FORMULA) else text
+    # The CSV writer leaves a lone carriage return unquoted, which begins a new row.
+    lines = str(text).replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{lines}" if lines.startswith(_FORMULA) else lines
