@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,6 +17,7 @@ from flows.pages.html import episode_html
 from flows.pages.markdown import episode_markdown
 from flows.pages.seen import look
 from flows.view import audit_text, view_html
+from tests.browser import CHROMIUM, chromium
 from tests.flows.small_study import open_study, prepare, run_episodes, score, tree_bytes
 from tests.flows.test_view import HOSTILE, events_of, first, with_hostile_text
 
@@ -225,9 +224,6 @@ def test_a_place_that_cannot_be_written_is_named(study: Study, capsys: pytest.Ca
     assert "agent-bench: /proc/none" in capsys.readouterr().err
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_a_browser_lays_the_hostile_page_out_without_running_anything(study: Study, tmp_path: Path) -> None:
@@ -235,23 +231,11 @@ def test_a_browser_lays_the_hostile_page_out_without_running_anything(study: Stu
     events[-1]["detail"] = MARKUP
     path = tmp_path / "page.html"
     path.write_text(page(study, events), encoding="ascii")
-    flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    done = subprocess.run(
-        [
-            str(CHROMIUM),
-            *flags.split(),
-            "--disable-component-update",
-            "--disable-sync",
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--dump-dom",
-            path.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    seen = Reader(done.stdout)
+    with chromium() as browser:
+        opened = browser.open(path.as_uri())
+        assert opened.requests == [path.as_uri()]
+        laid_out = opened.evaluate("document.documentElement.outerHTML")
+    seen = Reader(laid_out)
     assert "alert(1)" in seen.text
     assert not set(seen.tags) & {"script", "img"}
     assert seen.tags == Reader(path.read_text()).tags
