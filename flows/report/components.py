@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from flows.report.style import BLUE, GREY, POINTS, VERMILLION, finished, new_figure, notice, styled, table_of
+from flows.report.style import (
+    BLUE,
+    GREY,
+    POINTS,
+    SMALL,
+    VERMILLION,
+    crossed,
+    finished,
+    headline,
+    new_figure,
+    notice,
+    styled,
+    table_of,
+)
 
 TITLE = "Where the variance of an episode's outcome comes from"
 
@@ -52,18 +66,18 @@ def components_figure(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.Da
 
 
 def _draw(rows: pd.DataFrame) -> Figure:
-    figure = new_figure(1.2 + 0.27 * len(rows))
+    figure = new_figure(0.85 + 0.17 * len(rows) + 0.12 * len(_notes(rows)))
     axes = figure.subplots()
     labels = []
     for y, (_, row) in enumerate(rows.iterrows()):
         extra = isinstance(row["includes"], str)
-        labels.append(f"{row['term']} *" if extra else str(row["term"]))
+        labels.append(crossed(row["term"]) + (" *" if extra else ""))
         if pd.isna(row["variance"]):
-            axes.text(0.3, y, str(row["reason"]), color=GREY, va="center", fontsize=8)
+            axes.text(0.3, y, str(row["reason"]), color=GREY, va="center", fontsize=SMALL)
             continue
         if pd.notna(row["sd_lo"]):
             ends = [POINTS * float(row["sd_lo"]), POINTS * float(row["sd_hi"])]
-            axes.plot(ends, [y, y], color=BLUE, linewidth=1.6, solid_capstyle="butt")
+            axes.plot(ends, [y, y], color=BLUE, linewidth=1.1, solid_capstyle="butt")
         negative = float(row["variance"]) < 0
         axes.plot(
             POINTS * float(row["sd"]),
@@ -71,26 +85,33 @@ def _draw(rows: pd.DataFrame) -> Figure:
             "o",
             color=VERMILLION if negative else BLUE,
             markerfacecolor="white" if negative else BLUE,
-            markersize=5.5,
+            markersize=3.8,
+            markeredgewidth=0.8,
             clip_on=False,
             zorder=3,
         )
         share = "" if pd.isna(row["share"]) else f"{100 * float(row['share']):.1f}%"
-        axes.text(1.01, y, share, transform=axes.get_yaxis_transform(), va="center", ha="left", fontsize=8.5)
+        axes.text(1.01, y, share, transform=axes.get_yaxis_transform(), va="center", ha="left", fontsize=SMALL)
     axes.text(1.01, -1.0, "share", transform=axes.get_yaxis_transform(), va="center", ha="left", color=GREY)
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylim(len(rows) - 0.4, -0.7)
     axes.set_xlim(left=0)
-    axes.set_xlabel("standard deviation in percentage points, 95% interval (models and levels fixed)")
-    axes.set_title(TITLE)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color="#E6E6E6", linewidth=0.6)
-    notes = []
+    axes.set_xlabel("standard deviation in points, 95% interval")
+    headline(figure, TITLE)
+    axes.tick_params(axis="y", length=0, pad=5)
+    axes.grid(axis="x", color="#E6E6E6", linewidth=0.5)
+    notes = _notes(rows)
+    if notes:
+        figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=SMALL, color=GREY)
+    return finished(figure)
+
+
+def _notes(rows: pd.DataFrame) -> list[str]:
+    """What stands beneath the figure, line by line."""
+    notes = ["Models and levels are held fixed in the intervals."]
     if (rows["variance"].astype("Float64") < 0).any():
         notes.append("Open circle: the estimate is negative, drawn at 0.")
-    notes += [
-        f"* {row['term']} includes {row['includes']}." for _, row in rows.iterrows() if isinstance(row["includes"], str)
-    ]
-    if notes:
-        figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=8, color=GREY)
-    return finished(figure)
+    for _, row in rows.iterrows():
+        if isinstance(row["includes"], str):
+            notes += textwrap.wrap(f"* {crossed(row['term'])} includes {crossed(row['includes'])}.", 62)
+    return notes

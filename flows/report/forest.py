@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import pandas as pd
@@ -17,6 +18,7 @@ from flows.report.style import (
     POINTS,
     axis_label,
     finished,
+    headline,
     model_looks,
     new_figure,
     notice,
@@ -37,8 +39,8 @@ _COLUMNS = (
     *("group", "axis", "level", "model", "delta", "ci_low", "ci_high", "noise_floor", "control"),
     "smallest_effect",
 )
-_ROW = 0.155
-_GAP = 0.9
+_ROW = 0.112
+_GAP = 1.2
 
 
 def forest_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -156,7 +158,7 @@ def _draw(rows: pd.DataFrame, title: str) -> Figure:
             positions[index] = y
             y += 1.0
         y += _GAP
-    figure = new_figure(1.35 + _ROW * y)
+    figure = new_figure(0.95 + 0.13 * math.ceil((len(models) + 3) / 2) + _ROW * y)
     axes = figure.subplots()
     zero_line(axes)
     for index, row in rows.iterrows():
@@ -166,25 +168,26 @@ def _draw(rows: pd.DataFrame, title: str) -> Figure:
             axes.barh(where, 2 * floor, left=-floor, height=1.0, color=PALE, zorder=0)
         for side in (-1, 1):
             effect = side * POINTS * float(row["smallest_effect"])
-            axes.plot([effect, effect], [where - 0.5, where + 0.5], color=GREY, linewidth=0.9, linestyle=(0, (2, 1.5)))
+            axes.plot([effect, effect], [where - 0.5, where + 0.5], color=GREY, linewidth=0.7, linestyle=(0, (2, 1.5)))
         look = looks.get(row["model"], {"color": BLACK, "marker": "s"})
         overall = row["model"] == ALL
         if pd.notna(row["ci_low"]):
             ends = [POINTS * float(row["ci_low"]), POINTS * float(row["ci_high"])]
-            axes.plot(ends, [where, where], color=look["color"], linewidth=2.2 if overall else 1.2, zorder=3)
+            axes.plot(ends, [where, where], color=look["color"], linewidth=1.7 if overall else 1.0, zorder=3)
         axes.plot(
             POINTS * float(row["delta"]),
             where,
             marker=look["marker"],
             color=look["color"],
-            markersize=5.5 if overall else 4.5,
+            markersize=4.2 if overall else 3.5,
+            markeredgewidth=0.7,
             markerfacecolor=look["color"] if overall or pd.notna(row["ci_low"]) else "white",
             zorder=4,
         )
     _label_groups(axes, rows, positions, groups)
     axes.set_ylim(y - _GAP + 0.3, -0.9)
     axes.set_xlabel("percentage points, 95% interval")
-    axes.set_title(title)
+    headline(figure, title)
     names = [ALL] if (rows["model"] == ALL).any() else []
     handles: list[Line2D | Patch] = [
         Line2D(
@@ -192,17 +195,16 @@ def _draw(rows: pd.DataFrame, title: str) -> Figure:
             [],
             color=looks.get(name, {"color": BLACK})["color"],
             marker=looks.get(name, {"marker": "s"})["marker"],
-            markersize=4.5,
             label="all models, equal weight" if name == ALL else shorten(name),
         )
         for name in [*names, *models]
     ]
     handles.append(
-        Line2D([], [], color=GREY, linewidth=0.9, linestyle=(0, (2, 1.5)), label="smallest effect of interest")
+        Line2D([], [], color=GREY, linewidth=0.7, linestyle=(0, (2, 1.5)), label="smallest effect of interest")
     )
     if rows["noise_floor"].notna().any():
         handles.append(Patch(color=PALE, label="noise floor of identical reruns"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, handlelength=1.8, columnspacing=1.2)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=1.8, columnspacing=1.2)
     return finished(figure)
 
 
@@ -212,7 +214,7 @@ def _label_groups(axes: Axes, rows: pd.DataFrame, positions: Mapping[object, flo
         own = [positions[index] for index in rows.index[rows["group"] == group]]
         ticks.append((own[0] + own[-1]) / 2)
         control = bool(rows.loc[rows["group"] == group, "control"].iloc[0])
-        name = shorten(group, 30)
+        name = shorten(group, 24)
         labels.append(f"{name}\n(control)" if control else name)
     axes.set_yticks(ticks, labels)
     axes.tick_params(axis="y", length=0)

@@ -12,14 +12,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from flows.report.style import BLACK, BLUE, GREY, HATCH, VERMILLION, finished, new_figure, notice, styled, table_of
+from flows.report.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    HATCH,
+    VERMILLION,
+    finished,
+    headline,
+    new_figure,
+    notice,
+    styled,
+    table_of,
+)
 from flows.stats.planning import MODELS
 from flows.stats.power import general_power
 
-TITLE = "Chance of telling two models apart, by number of instances"
+TITLE = "Chance of telling two models apart"
 _INSTANCES = tuple(round(float(n)) for n in np.geomspace(10, 10_000, 61))
+_TICKS = (10, 100, 1_000, 10_000)
 
 EXACT, ESTIMATE, LIMIT = (
     "this exact prompt",
@@ -84,34 +97,34 @@ _LOOKS: dict[str, tuple[str, Any]] = {EXACT: (BLUE, "-"), ESTIMATE: (VERMILLION,
 
 def _draw(rows: pd.DataFrame) -> Figure:
     deltas = list(dict.fromkeys(rows["delta"]))
-    figure = new_figure(3.1)
+    figure = new_figure(2.45)
     panels = figure.subplots(1, len(deltas), sharey=True, squeeze=False)[0]
     for axes, delta in zip(panels, deltas, strict=True):
         _panel(axes, rows[rows["delta"] == delta])
-        axes.set_title(f"{100 * delta:g} points", loc="center")
+        axes.set_title(f"{100 * delta:g} points", loc="center", fontsize=7)
     panels[0].set_ylabel("power (two-sided, 5%)")
     panels[len(panels) // 2].set_xlabel("instances")
-    figure.suptitle(TITLE, x=0.01, ha="left", fontsize=9.5)
+    headline(figure, TITLE)
     curves = rows.drop_duplicates("curve")
     handles: list[Line2D | Patch] = []
     for curve, prompts in zip(curves["curve"], curves["prompts"], strict=True):
         colour, line = _LOOKS[str(curve)]
         label = f"{curve} ({prompts} per instance)"
-        handles.append(Line2D([], [], color=colour, linestyle=line, linewidth=1.6, label=label))
+        handles.append(Line2D([], [], color=colour, linestyle=line, linewidth=1.1, label=label))
     handles.append(
-        Line2D([], [], color=GREY, linewidth=1.0, label=f"this study: {rows['study_n'].iloc[0]:.0f} instances")
+        Line2D([], [], color=GREY, linewidth=0.8, label=f"this study: {rows['study_n'].iloc[0]:.0f} instances")
     )
     if len(curves) > 1:
-        handles.append(Patch(facecolor="none", edgecolor=HATCH, hatch="//", label="out of reach at the upper limit"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=2.6, columnspacing=1.5)
+        handles.append(Patch(facecolor="none", edgecolor=HATCH, hatch="////", label="out of reach at the upper limit"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=1, handlelength=2.6)
     return finished(figure)
 
 
 def _panel(axes: Axes, rows: pd.DataFrame) -> None:
-    axes.axhline(0.8, color="#BBBBBB", linewidth=0.7)
+    axes.axhline(0.8, color="#BBBBBB", linewidth=0.6)
     for curve, own in rows.groupby("curve", sort=False):
         colour, line = _LOOKS[str(curve)]
-        axes.plot(own["n"], own["power"], color=colour, linestyle=line, linewidth=1.6)
+        axes.plot(own["n"], own["power"], color=colour, linestyle=line, linewidth=1.1)
     last = str(rows["curve"].iloc[-1])
     ceiling = float(rows.loc[rows["curve"] == last, "ceiling"].iloc[0])
     if last != EXACT and ceiling < 0.999:
@@ -121,14 +134,16 @@ def _panel(axes: Axes, rows: pd.DataFrame) -> None:
             1.0,
             facecolor="none",
             edgecolor=HATCH,
-            hatch="//",
+            hatch="////",
             linewidth=0,
             zorder=0,
         )
         axes.axhline(ceiling, color=HATCH, linewidth=0.7, zorder=0)
-    axes.axvline(float(rows["study_n"].iloc[0]), color=GREY, linewidth=1.0)
+    axes.axvline(float(rows["study_n"].iloc[0]), color=GREY, linewidth=0.8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(_TICKS))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:g}" if n < 1000 else f"{n / 1000:g}k"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(min(_INSTANCES[0], 0.8 * float(rows["study_n"].iloc[0])), _INSTANCES[-1])
     axes.set_ylim(0, 1.02)
+    axes.set_yticks([0, 0.2, 0.4, 0.6, 0.8, 1])

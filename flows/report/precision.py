@@ -8,7 +8,7 @@ import pandas as pd
 
 from flows.report.blocks import Block, Column, Fold, Paragraph, Section, field_column, reason_column, table
 from flows.report.pictures import Pictures, picture
-from flows.report.style import axis_label, table_of
+from flows.report.style import axis_label, crossed, table_of
 from flows.report.wording import NOTHING, count, decimal, known, percent, size, text
 from flows.stats.cells import ALL
 from flows.stats.planning import MODELS
@@ -47,7 +47,8 @@ def variance(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
 
 
 def _term(row: Mapping[str, object]) -> str:
-    return f"{row['term']} (with {row['includes']})" if known(row["includes"]) else str(row["term"])
+    term = crossed(str(row["term"]))
+    return f"{term} (with {crossed(str(row['includes']))})" if known(row["includes"]) else term
 
 
 def _bounds(row: Mapping[str, object]) -> str:

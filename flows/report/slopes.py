@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,9 @@ from flows.report.style import (
     GREY,
     POINTS,
     VERMILLION,
+    axis_label,
     finished,
+    headline,
     model_looks,
     new_figure,
     notice,
@@ -27,6 +30,8 @@ from flows.stats.cells import MEAN_LEVEL
 
 TITLE = "Scores and ranking across levels"
 _BASELINE = "baseline"
+_LINE = 11
+"""Levels, baselines included, that stand side by side in one line of panels."""
 
 
 def slope_rows(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -83,72 +88,79 @@ def slopes(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
 
 
 def _draw(rows: pd.DataFrame) -> Figure:
-    axes_names = list(dict.fromkeys(rows["axis"]))
-    levels = {name: list(dict.fromkeys(rows.loc[rows["axis"] == name, "level"])) for name in axes_names}
-    models = sorted(rows["model"].unique())
-    looks = model_looks(models)
-    ranked = rows["concordance"].notna().any()
-    figure = new_figure(4.6 if ranked else 3.4)
-    grid = figure.subplots(
-        2 if ranked else 1,
-        len(axes_names),
-        sharey="row",
-        squeeze=False,
-        height_ratios=[2.6, 1] if ranked else [1],
-        width_ratios=[max(1.75, len(levels[name]) - 0.2) for name in axes_names],
+    names = list(dict.fromkeys(rows["axis"]))
+    levels = {name: list(dict.fromkeys(rows.loc[rows["axis"] == name, "level"])) for name in names}
+    looks = model_looks(sorted(rows["model"].unique()))
+    ranked = bool(rows["concordance"].notna().any())
+    lines = _lines(names, levels)
+    entries = len(looks) + 2 * ranked + int(rows["flips"].notna().any())
+    figure = new_figure(0.35 + (2.35 if ranked else 1.75) * len(lines) + 0.14 * math.ceil(entries / 2))
+    outer = figure.add_gridspec(len(lines), 1)
+    first: list[Axes | None] = [None, None]
+    for place, line in enumerate(lines):
+        grid = outer[place].subgridspec(
+            2 if ranked else 1,
+            len(line),
+            height_ratios=[2.2, 1] if ranked else [1],
+            width_ratios=[len(levels[name]) + 0.5 for name in line],
+        )
+        for column, name in enumerate(line):
+            own = rows[rows["axis"] == name]
+            scores = figure.add_subplot(grid[0, column], sharey=first[0])
+            _scores(scores, own, levels[name], looks)
+            scores.set_title("\n".join(axis_label(name, MEAN_LEVEL).split()), fontsize=7, loc="center")
+            first[0] = first[0] or scores
+            panels = [(scores, "pass rate, %")]
+            if ranked:
+                below = figure.add_subplot(grid[1, column], sharey=first[1])
+                _concordance(below, own, levels[name])
+                first[1] = first[1] or below
+                panels.append((below, "concordance"))
+            for axes, label in panels:
+                axes.set_xlim(-0.5, len(levels[name]) - 0.5)
+                axes.set_xticks(range(len(levels[name])), [])
+                axes.tick_params(labelleft=column == 0)
+                if column == 0:
+                    axes.set_ylabel(label)
+            panels[-1][0].set_xticklabels([_short(level) for level in levels[name]], rotation=90)
+    headline(figure, TITLE)
+    figure.legend(
+        handles=_handles(looks, flips=bool(rows["flips"].notna().any()), ranked=ranked),
+        loc="outside lower center",
+        ncols=2,
+        columnspacing=1.2,
+        handlelength=2.2,
     )
-    for column, name in enumerate(axes_names):
-        own = rows[rows["axis"] == name]
-        _scores(grid[0, column], own, levels[name], looks)
-        grid[0, column].set_title(name.replace("_", "\n"), fontsize=8, loc="center")
-        if ranked:
-            _concordance(grid[1, column], own, levels[name])
-        bottom = grid[-1, column]
-        bottom.set_xticks(range(len(levels[name])), [_short(level) for level in levels[name]], rotation=90)
-        grid[0, column].set_xlim(-0.45, len(levels[name]) - 0.55)
-        if ranked:
-            grid[1, column].set_xlim(-0.45, len(levels[name]) - 0.55)
-            grid[0, column].set_xticks(range(len(levels[name])), [])
-    grid[0, 0].set_ylabel("pass rate, %")
-    if ranked:
-        grid[1, 0].set_ylabel("concordance")
-        grid[1, 0].set_ylim(-1.15, 1.15)
-        grid[1, 0].set_yticks([-1, 0, 1])
-    figure.suptitle(TITLE, x=0.01, ha="left", fontsize=9.5)
+    return finished(figure)
+
+
+def _lines(names: list[str], levels: Mapping[str, list[str]]) -> list[list[str]]:
+    """The axes in lines that the page's width holds, in their order."""
+    lines: list[list[str]] = [[]]
+    for name in names:
+        if lines[-1] and sum(len(levels[other]) for other in [*lines[-1], name]) > _LINE:
+            lines.append([])
+        lines[-1].append(name)
+    return lines
+
+
+def _handles(looks: Mapping[str, dict[str, Any]], *, flips: bool, ranked: bool) -> list[Line2D]:
     handles = [
         Line2D(
-            [],
-            [],
-            color=look["color"],
-            marker=look["marker"],
-            linestyle=look["linestyle"],
-            markersize=4.5,
-            label=shorten(model),
+            [], [], color=look["color"], marker=look["marker"], linestyle=look["linestyle"], label=shorten(model, 24)
         )
         for model, look in looks.items()
     ]
-    if rows["flips"].notna().any():
+    if flips:
         ring = Line2D([], [], color=VERMILLION, marker="o", linestyle="", label="confirmed flip of order")
-        ring.set(markerfacecolor="none", markersize=9, markeredgewidth=1.6)
+        ring.set(markerfacecolor="none", markersize=6.5, markeredgewidth=1.2)
         handles.append(ring)
     if ranked:
-        handles.append(
-            Line2D([], [], color=BLACK, marker="o", linestyle="", markersize=4.5, label="C: agreement with baseline")
-        )
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=GREY,
-                marker="_",
-                linestyle="",
-                markersize=10,
-                markeredgewidth=2,
-                label="C0: agreement under noise",
-            )
-        )
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, columnspacing=1.2, handlelength=2.2)
-    return finished(figure)
+        floor = Line2D([], [], color=GREY, marker="_", linestyle="", label="C0: agreement under noise")
+        floor.set(markersize=7, markeredgewidth=1.6)
+        observed = Line2D([], [], color=BLACK, marker="o", linestyle="", label="C: agreement with baseline")
+        handles += [observed, floor]
+    return handles
 
 
 def _short(level: str) -> str:
@@ -163,31 +175,33 @@ def _scores(axes: Axes, rows: pd.DataFrame, levels: list[str], looks: Mapping[st
         shift = (number - (len(looks) - 1) / 2) * dodge
         x = [place[level] + shift for level in own["level"]]
         y = [POINTS * float(rate) for rate in own["pass_rate"]]
-        axes.plot(x, y, color=look["color"], linestyle=look["linestyle"], linewidth=1.0, zorder=2)
-        axes.plot(x, y, color=look["color"], marker=look["marker"], linestyle="", markersize=4.2, zorder=3)
+        axes.plot(x, y, color=look["color"], linestyle=look["linestyle"], linewidth=0.8, zorder=2)
+        axes.plot(x, y, color=look["color"], marker=look["marker"], linestyle="", markersize=3, zorder=3)
         for where, low, high, value, flips in zip(x, own["ci_low"], own["ci_high"], y, own["flips"], strict=True):
             if pd.notna(low):
                 ends = [POINTS * float(low), POINTS * float(high)]
-                axes.plot([where, where], ends, color=look["color"], linewidth=0.8, alpha=0.7, zorder=1)
+                axes.plot([where, where], ends, color=look["color"], linewidth=0.6, alpha=0.7, zorder=1)
             if isinstance(flips, str):
                 axes.plot(
                     where,
                     value,
                     "o",
-                    markersize=9,
+                    markersize=6.5,
                     markerfacecolor="none",
                     color=VERMILLION,
-                    markeredgewidth=1.6,
+                    markeredgewidth=1.2,
                     zorder=4,
                 )
 
 
 def _concordance(axes: Axes, rows: pd.DataFrame, levels: list[str]) -> None:
-    axes.axhline(0, color=GREY, linewidth=0.6)
+    axes.axhline(0, color=GREY, linewidth=0.5)
+    axes.set_ylim(-1.15, 1.15)
+    axes.set_yticks([-1, 0, 1])
     for place, level in enumerate(levels):
         own = rows[rows["level"] == level]
         observed, floor = own["concordance"].iloc[0], own["concordance_floor"].iloc[0]
         if pd.notna(floor):
-            axes.plot(place, float(floor), "_", color=GREY, markersize=12, markeredgewidth=2)
+            axes.plot(place, float(floor), "_", color=GREY, markersize=7, markeredgewidth=1.6)
         if pd.notna(observed):
-            axes.plot(place, float(observed), "o", color=BLACK, markersize=4.5)
+            axes.plot(place, float(observed), "o", color=BLACK, markersize=3.2)

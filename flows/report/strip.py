@@ -16,8 +16,10 @@ from flows.report.style import (
     GREY,
     PALE,
     POINTS,
+    SMALL,
     VERMILLION,
     finished,
+    headline,
     new_figure,
     notice,
     shorten,
@@ -67,33 +69,31 @@ def strip(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, pd.DataFrame]:
 
 def _draw(rows: pd.DataFrame) -> Figure:
     models = list(dict.fromkeys(rows["model"]))
-    figure = new_figure(1.55 + 0.42 * len(models))
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.5, 1])
+    figure = new_figure(1.35 + 0.27 * len(models))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.25, 1])
     for y, model in enumerate(models):
         _scores(left, rows[rows["model"] == model], y)
         _range(right, rows[rows["model"] == model].iloc[0], y)
-    names = ["all models" if model == ALL else shorten(model, 22) for model in models]
+    names = ["all models" if model == ALL else shorten(model, 18) for model in models]
     left.set_yticks(range(len(models)), names)
     left.set_ylim(len(models) - 0.45, -0.6)
     left.set_xlabel("pass rate, %")
-    right.set_xlabel("range over paraphrases, points")
+    right.set_xlabel("range, points")
     right.set_xlim(left=0)
-    right.margins(x=0.12)
+    right.margins(x=0.3)
     for axes in (left, right):
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-    right.axvline(0, color=GREY, linewidth=0.8)
-    figure.suptitle(TITLE, x=0.01, ha="left", fontsize=9.5)
+    right.axvline(0, color=GREY, linewidth=0.6)
+    headline(figure, TITLE)
     handles = [
         Line2D([], [], linestyle="", marker="o", color=BLUE, label="a paraphrase"),
         Line2D([], [], linestyle="", marker="D", markerfacecolor="white", color=BLACK, label="baseline, 95% interval"),
-        Patch(color=PALE, label="range by noise: up to its 95% quantile (mean ticked)"),
+        Patch(color=PALE, label="range by noise (tick: mean)"),
         Line2D([], [], linestyle="", marker="s", color=BLACK, label="observed range"),
-        Line2D(
-            [], [], linestyle="", marker="*", markersize=9, color=VERMILLION, label="observed, beyond noise (p < .05)"
-        ),
+        Line2D([], [], linestyle="", marker="*", markersize=6.5, color=VERMILLION, label="beyond noise (p < .05)"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=1.2, columnspacing=1.5)
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=1.2, columnspacing=1.2)
     return finished(figure)
 
 
@@ -103,31 +103,39 @@ def _scores(axes: Axes, rows: pd.DataFrame, y: float) -> None:
     for _, row in baseline.iterrows():
         if pd.notna(row["ci_low"]):
             ends = [POINTS * float(row["ci_low"]), POINTS * float(row["ci_high"])]
-            axes.plot(ends, [y, y], color=GREY, linewidth=1.0, zorder=1)
-        axes.plot(POINTS * float(row["pass_rate"]), y, "D", color=BLACK, markerfacecolor="white", markersize=5.5)
+            axes.plot(ends, [y, y], color=GREY, linewidth=0.8, zorder=1)
+        axes.plot(
+            POINTS * float(row["pass_rate"]),
+            y,
+            "D",
+            color=BLACK,
+            markerfacecolor="white",
+            markersize=4,
+            markeredgewidth=0.7,
+        )
     if not levels.empty:
         values = POINTS * levels["pass_rate"].astype(float)
         # paraphrases sit a little above the line of the baseline, so that neither hides the other
-        axes.plot([values.min(), values.max()], [y - 0.22, y - 0.22], color=BLUE, linewidth=0.8, alpha=0.6)
-        axes.plot(values, [y - 0.22] * len(values), "o", color=BLUE, markersize=4.5, alpha=0.8)
+        axes.plot([values.min(), values.max()], [y - 0.22, y - 0.22], color=BLUE, linewidth=0.6, alpha=0.6)
+        axes.plot(values, [y - 0.22] * len(values), "o", color=BLUE, markersize=3.3, alpha=0.8, markeredgewidth=0)
 
 
 def _range(axes: Axes, row: pd.Series, y: float) -> None:
     if pd.isna(row["range"]):
-        axes.text(0, y, " no range: too few data", color=GREY, va="center", fontsize=8)
+        axes.text(0, y, " no range: too few data", color=GREY, va="center", fontsize=SMALL)
         return
     observed = POINTS * float(row["range"])
     edge = observed
     if pd.notna(row["null_q95"]):
         axes.barh(y, POINTS * float(row["null_q95"]), height=0.5, color=PALE, zorder=0)
         mean = POINTS * float(row["null_mean"])
-        axes.plot([mean, mean], [y - 0.25, y + 0.25], color=GREY, linewidth=1.2)
+        axes.plot([mean, mean], [y - 0.25, y + 0.25], color=GREY, linewidth=0.9)
         edge = max(edge, POINTS * float(row["null_q95"]))
     beyond = pd.notna(row["p"]) and float(row["p"]) < 0.05
     if beyond:
-        axes.plot(observed, y, "*", color=VERMILLION, markersize=10, zorder=3)
+        axes.plot(observed, y, "*", color=VERMILLION, markersize=7, zorder=3)
     else:
-        axes.plot(observed, y, "s", color=BLACK, markersize=5.5, zorder=3)
+        axes.plot(observed, y, "s", color=BLACK, markersize=3.8, zorder=3)
     if pd.notna(row["p"]):
         p = float(row["p"])
         text = (
@@ -137,4 +145,4 @@ def _range(axes: Axes, row: pd.Series, y: float) -> None:
             if p < 0.1
             else f"p = {p:.2f}".replace("0.", ".", 1)
         )
-        axes.annotate(text, (edge, y), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8)
+        axes.annotate(text, (edge, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=SMALL)

@@ -7,6 +7,7 @@ beside them, in grey. Figures are made without pyplot, so there is no global sta
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,8 +18,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-WIDTH = 6.6
-"""Width of every figure in inches, that of a column of text: type is 8 to 9.5 points there."""
+WIDTH = 3.35
+"""Width of every figure in inches: 85 mm, a column of a two-column page, where type is 6.5 to 7.5 points."""
+TITLE_SIZE, SMALL = 7.5, 6.5
+"""Points: of titles, and of the smallest type."""
+_TITLE_CHARACTERS = 54
+"""What of a title fits a line."""
 
 BLACK, ORANGE, BLUE, GREEN, VERMILLION, PURPLE, SKY = (
     "#000000",
@@ -40,22 +45,37 @@ POINTS = 100
 
 _RC: dict[Any, Any] = {
     "backend": "agg",
-    "figure.dpi": 200,
-    "savefig.dpi": 200,
+    "figure.dpi": 400,
+    "savefig.dpi": 400,
     "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.titlesize": 9.5,
+    "font.size": 7,
+    "axes.titlesize": TITLE_SIZE,
     "axes.titlelocation": "left",
-    "axes.labelsize": 9,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "legend.fontsize": 8.5,
+    "axes.titlepad": 3,
+    "axes.labelsize": 7,
+    "axes.labelpad": 2,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "xtick.minor.size": 1.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.pad": 2,
+    "ytick.major.pad": 2.5,
+    "legend.fontsize": SMALL,
     "legend.frameon": False,
+    "legend.labelspacing": 0.35,
+    "legend.handletextpad": 0.6,
+    "legend.borderaxespad": 0.2,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "lines.linewidth": 1.3,
-    "hatch.linewidth": 0.5,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.5,
+    "hatch.linewidth": 0.4,
+    "figure.constrained_layout.h_pad": 0.03,
+    "figure.constrained_layout.w_pad": 0.03,
     "axes.axisbelow": True,
     "axes.unicode_minus": True,
     "svg.hashsalt": "agent-bench-stability",
@@ -100,12 +120,18 @@ def finished(figure: Figure) -> Figure:
 
 def notice(title: str, message: str) -> Figure:
     """A figure that says why there is nothing to draw."""
-    figure = new_figure(1.0)
+    lines = textwrap.wrap(message, _TITLE_CHARACTERS + 4)
+    figure = new_figure(0.45 + 0.12 * len(lines))
     axes = figure.subplots()
     axes.set_axis_off()
-    axes.set_title(title)
-    axes.text(0.0, 0.6, message, transform=axes.transAxes, va="center", color=GREY, wrap=True)
+    headline(figure, title)
+    axes.text(0.0, 0.5, "\n".join(lines), transform=axes.transAxes, va="center", color=GREY)
     return finished(figure)
+
+
+def headline(figure: Figure, text: str) -> None:
+    """A title from the figure's left edge on, over as many lines as it takes."""
+    figure.suptitle(textwrap.fill(text, _TITLE_CHARACTERS), x=0.01, ha="left", fontsize=TITLE_SIZE)
 
 
 def render_png(figure: Figure) -> bytes:
@@ -158,6 +184,11 @@ def axis_label(axis: str, level: str) -> str:
     return axis_words if level == "mean" else f"{axis_words}: {level.replace('_', ' ')}"
 
 
+def crossed(terms: str) -> str:
+    """Sources of variance as a reader says them: the tables join the factors of an interaction by x."""
+    return terms.replace(" x ", " × ")
+
+
 def zero_line(axes: Axes) -> None:
     """A vertical line at no difference."""
-    axes.axvline(0, color=BLACK, linewidth=0.8, zorder=1)
+    axes.axvline(0, color=BLACK, linewidth=0.6, zorder=1)

@@ -75,7 +75,7 @@ def test_a_figure_has_data_and_renders_to_both_formats(
     data.to_parquet(buffer)
     assert len(pd.read_parquet(buffer)) == len(data)
     image = imread(io.BytesIO(render_png(figure)), format="png")
-    assert image.shape[1] == 1320
+    assert image.shape[1] == 1340
     assert float(image[..., :3].std()) > 0.02
     assert b"<svg" in render_svg(figure)
 
@@ -124,6 +124,16 @@ def test_no_text_is_cut_off_or_printed_over_other_text(
         across = min(a.x1, b.x1) - max(a.x0, b.x0)
         down = min(a.y1, b.y1) - max(a.y0, b.y0)
         assert across < 2 or down < 2, (first, second)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_type_can_be_read_in_a_column_of_85_millimetres(
+    name: str, drawn: dict[str, tuple[Figure, pd.DataFrame]]
+) -> None:
+    figure, _ = drawn[name]
+    column = 85 / 25.4
+    sizes = [text.get_fontsize() for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text().strip()]
+    assert min(sizes) * column / figure.get_figwidth() >= 6.4
 
 
 @pytest.mark.slow
