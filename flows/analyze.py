@@ -1,4 +1,12 @@
-"""Stage 5: tables, figures and verdicts from results.parquet alone, a task per part."""
+"""Stage 5: tables, figures, verdicts and report from results.parquet alone. `python -m flows.analyze` runs it."""
+
+import sys
+
+if __name__ == "__main__":
+    # Prefect reads its settings when it is first imported, so the command line must come before it.
+    from flows.cli import main
+
+    sys.exit(main(["analyze", *sys.argv[1:]]))
 
 from collections.abc import Callable
 from pathlib import Path

@@ -160,13 +160,22 @@ def grid_episodes(study: Study) -> list[str]:
 
 
 def results_metadata(study: Study) -> dict[str, Any]:
-    """What analyze must know beside the rows: the resolved grid, both hashes, what was planned and what cannot be."""
+    """What analyze must know beside the rows: models, grid, scaffold, both hashes, what was planned and what cannot be.
+
+    Of a model's entry, what a reader of results needs: no address and no name of a key.
+    """
     manifest = study.manifest
     return {
         "study": manifest.study,
         "profile": manifest.profile,
         "seed": manifest.seed,
+        "models": {
+            name: manifest.models[name].model_dump(mode="json", include={"adapter", "model", "pricing"})
+            for name in manifest.grid.models
+        },
         "grid": manifest.grid.model_dump(mode="json"),
+        "scaffold": manifest.scaffold.model_dump(mode="json"),
+        "decoding": manifest.decoding.model_dump(mode="json"),
         "analysis": manifest.analysis.model_dump(mode="json"),
         "manifest_hash": study.provenance.manifest_hash,
         "scientific_hash": study.provenance.scientific_hash,

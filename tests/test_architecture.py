@@ -25,8 +25,8 @@ LAYERS = (
 )
 """From the bottom up; a component imports from its own layer or below. Verbs stand above nouns."""
 VERBS = {"generate", "perturb", "run", "score", "analyze", "study"}
-LAZILY_UPWARD = {("flows.study", "flows.cli.main")}
-"""`python -m flows.study` is the command line's `study`."""
+LAZILY_UPWARD = {("flows.study", "flows.cli.main"), ("flows.analyze", "flows.cli.main")}
+"""`python -m flows.study` is the command line's `study`, and `python -m flows.analyze` its `analyze`."""
 
 
 def modules() -> Iterator[tuple[str, Path]]:

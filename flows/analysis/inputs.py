@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from flows.errors import StoreError
 from flows.files import storage
 from flows.preregistration import Preregistration, read_preregistration
-from flows.report.calibration import Calibration
+from flows.report.calibration import Calibration, read_calibration, read_shipped
 from flows.results_file import read_results
+from flows.stats.hypotheses import HypothesisError, parse_hypotheses
 from flows.store import MARKER, Store
 from tasks_env.canonical import content_hash
 from tasks_env.seeding import derive_seed
@@ -24,9 +23,7 @@ from tasks_env.seeding import derive_seed
 HYPOTHESES = "HYPOTHESES.md"
 CALIBRATION = "calibration.parquet"
 """Beside the results: what `agent-bench calibration` measured."""
-COMMAND_KEY = b"agent_bench_command"
-"""In the metadata of its schema: the command that made it."""
-_SOURCES = {".py", ".jinja", ".css"}
+_SOURCES = {".py", ".jinja", ".css", ".csv"}
 
 COVERAGE_COLUMNS = {
     "model": "model of the grid",
@@ -42,6 +39,16 @@ PREREGISTRATION_COLUMNS = {
     "message": "what it means for the verdicts",
 }
 
+REGISTERED_COLUMNS = {
+    "commit": "commit that brought the text; null if it was never committed",
+    "text_hash": "first 16 hex digits of the SHA-256 of the text, UTF-8 with LF",
+    "committed_at": "when that commit was made (UTC), by its committer's clock",
+    "hypotheses": "hypotheses that the text registers; null if it cannot be read",
+    "rows": "rows of results.parquet that started while it was in force, and which it judges",
+    "first_row": "start of the first of them",
+    "last_row": "start of the last of them",
+}
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -50,7 +57,7 @@ class Inputs:
     frame: pd.DataFrame
     metadata: Mapping[str, Any]
     registered: Preregistration
-    calibration: Calibration | None
+    calibration: Calibration
     key: str
     """Hash of everything that could change an output."""
 
@@ -73,9 +80,10 @@ def read_inputs(results: Path, hypotheses: Path) -> Inputs:
         digest = hashlib.sha256(results.read_bytes()).hexdigest()
     texts = [text.name for text in registered.texts]
     calibrated = results.with_name(CALIBRATION)
-    measured = _calibration(calibrated)
     parts = [digest, texts, [list(warning) for warning in registered.warnings], _code_hash()]
-    if measured is not None:
+    own = calibrated.is_file()
+    measured = read_calibration(calibrated) if own else read_shipped()
+    if own:
         parts.append(hashlib.sha256(calibrated.read_bytes()).hexdigest())
     return Inputs(frame, metadata, registered, measured, content_hash(parts))
 
@@ -85,19 +93,6 @@ def _code_hash() -> str:
     folders = [package / part for part in ("stats", "report", "analysis")]
     sources = sorted(path for folder in folders for path in folder.iterdir() if path.suffix in _SOURCES)
     return content_hash([[path.name, path.read_text(encoding="utf-8")] for path in sources])
-
-
-def _calibration(path: Path) -> Calibration | None:
-    """The measured properties of the methods, if a calibration was run beside these results."""
-    if not path.is_file():
-        return None
-    with storage(path):
-        try:
-            found = pq.read_table(path)
-        except pa.ArrowInvalid:
-            raise StoreError(path, "is no Parquet file; run the calibration again, or delete it") from None
-    command = (found.schema.metadata or {}).get(COMMAND_KEY, b"agent-bench calibration").decode("utf-8")
-    return Calibration(found.to_pandas(), command)
 
 
 def up_to_date(store: Store, inputs: Inputs) -> bool:
@@ -143,3 +138,39 @@ def preregistration_table(registered: Preregistration) -> pd.DataFrame:
     rows = [tuple(warning) for warning in registered.warnings]
     rows = rows or [("ok", f"in force: {', '.join(text.name for text in registered.texts)}")]
     return pd.DataFrame(rows, columns=list(PREREGISTRATION_COLUMNS), dtype="str")
+
+
+def registered_table(inputs: Inputs) -> pd.DataFrame:
+    """One row per text of the hypotheses file, in the order they came into force, with the results rows it judges."""
+    texts = inputs.registered.texts
+    columns = list(REGISTERED_COLUMNS)
+    if not texts:
+        return pd.DataFrame(columns=columns).astype({"rows": "int64", "hypotheses": "Int64"})
+    started = inputs.frame["started_at"].sort_values(ignore_index=True)
+    # A row older than every commit is judged by the first text. Only a single text can lack a commit.
+    commits = [pd.Timestamp(text.committed_at) for text in texts[1:] if text.committed_at is not None]
+    edges = [0, *(int(started.searchsorted(moment)) for moment in commits), len(started)]
+    rows = []
+    for text, (begin, end) in zip(texts, pairwise(edges), strict=True):
+        own = started.iloc[begin:end]
+        rows.append(
+            {
+                "commit": text.commit,
+                "text_hash": text.text_hash,
+                "committed_at": text.committed_at,
+                "hypotheses": _registered(text.text),
+                "rows": len(own),
+                "first_row": own.min() if len(own) else None,
+                "last_row": own.max() if len(own) else None,
+            }
+        )
+    table = pd.DataFrame(rows, columns=columns)
+    moments = dict.fromkeys(("committed_at", "first_row", "last_row"), "datetime64[us, UTC]")
+    return table.astype({"commit": "str", "text_hash": "str", "hypotheses": "Int64", "rows": "int64", **moments})
+
+
+def _registered(text: str) -> int | None:
+    try:
+        return len(parse_hypotheses(text))
+    except HypothesisError:
+        return None

@@ -13,14 +13,17 @@ from pandas.api.types import is_string_dtype
 from flows.analysis.inputs import (
     COVERAGE_COLUMNS,
     PREREGISTRATION_COLUMNS,
+    REGISTERED_COLUMNS,
     Inputs,
     coverage,
     preregistration_table,
+    registered_table,
 )
 from flows.files import storage, write_atomically
 from flows.report.about import described
 from flows.report.document import render_report
 from flows.report.figures import draw_figures, render_png, render_svg
+from flows.report.glossary import FIGURE_COLUMNS, TABLES
 from flows.report.judged import Text
 from flows.report.pictures import inline_pictures
 from flows.stats.inference_tables import TABLE_COLUMNS as INFERENCE_COLUMNS
@@ -33,6 +36,7 @@ from tasks_env.canonical import canonical_json
 TABLE_COLUMNS = {
     "coverage": COVERAGE_COLUMNS,
     "preregistration": PREREGISTRATION_COLUMNS,
+    "registered_texts": REGISTERED_COLUMNS,
     **CORE_COLUMNS,
     **INFERENCE_COLUMNS,
 }
@@ -50,6 +54,7 @@ def descriptive_tables(inputs: Inputs) -> Tables:
     return {
         "coverage": coverage(inputs),
         "preregistration": preregistration_table(inputs.registered),
+        "registered_texts": registered_table(inputs),
         **core_tables(inputs.frame, seed=inputs.seed, resamples=inputs.resamples),
     }
 
@@ -60,16 +65,22 @@ def inferential_tables(inputs: Inputs) -> Tables:
 
 
 def write_tables(store: Store, tables: Tables) -> None:
-    """Each table and the dictionary of all columns as Parquet and as CSV. Raises `StoreError`."""
+    """Each table, and what all tables and columns mean, as Parquet and as CSV. Raises `StoreError`."""
     for name, table in tables.items():
         write_atomically(store.analysis / "tables" / f"{name}.parquet", _parquet(table))
         write_atomically(store.analysis / "tables" / f"{name}.csv", _csv(table))
-    dictionary = pd.DataFrame(
-        [(name, column, meaning) for name, columns in TABLE_COLUMNS.items() for column, meaning in columns.items()],
+    documented = {**TABLE_COLUMNS, **{f"figures/{name}": columns for name, columns in FIGURE_COLUMNS.items()}}
+    columns = pd.DataFrame(
+        [(name, column, meaning) for name, meanings in documented.items() for column, meaning in meanings.items()],
         columns=["table", "column", "meaning"],
     )
-    write_atomically(store.analysis / "columns.parquet", _parquet(dictionary))
-    write_atomically(store.analysis / "columns.csv", _csv(dictionary))
+    contents = pd.DataFrame(
+        [(name, len(tables[name]) if name in tables else None, TABLES[name]) for name in TABLE_COLUMNS],
+        columns=["table", "rows", "meaning"],
+    ).astype({"rows": "Int64"})
+    for name, table in (("columns", columns), ("tables", contents)):
+        write_atomically(store.analysis / f"{name}.parquet", _parquet(table))
+        write_atomically(store.analysis / f"{name}.csv", _csv(table))
 
 
 def draw(tables: Tables) -> dict[str, tuple[Figure, pd.DataFrame]]:
@@ -116,7 +127,14 @@ def source_summary(inputs: Inputs) -> dict[str, Any]:
         "rows": len(frame),
         "infra_error": int(frame["infra_error"].sum()),
         "git_shas": sorted(set(frame["git_sha"])),
-        "hypotheses": [text.name for text in inputs.registered.texts],
+        "hypotheses": [
+            {
+                "commit": text.commit,
+                "committed_at": text.committed_at.isoformat() if text.committed_at is not None else None,
+                "text_hash": text.text_hash,
+            }
+            for text in inputs.registered.texts
+        ],
         "key": inputs.key,
     }
 
@@ -138,7 +156,15 @@ def report_lines(tables: Tables) -> list[str]:
         for row in tables["preregistration"].itertuples()
         if row.code != "ok"
     ]
+    lines += [f"analyze: HYPOTHESES.md: {_registered(row)}" for row in tables["registered_texts"].to_dict("records")]
     return lines
+
+
+def _registered(row: dict[Hashable, Any]) -> str:
+    text = f"text {row['text_hash']}"
+    if pd.isna(row["committed_at"]):
+        return f"{text}, never committed, judges {row['rows']} rows"
+    return f"{text}, commit {row['commit'][:12]} of {row['committed_at']:%Y-%m-%dT%H:%M:%SZ}, judges {row['rows']} rows"
 
 
 def _gap(row: dict[Hashable, Any]) -> str:

@@ -22,7 +22,7 @@ from flows.report.blocks import (
     table,
 )
 from flows.report.style import axis_label, table_of
-from flows.report.wording import NOTHING, count, known, moment, percent, rate_interval, text, usd
+from flows.report.wording import NOTHING, count, known, percent, rate_interval, span, text, usd
 from flows.stats.cells import ALL
 
 STATES = ("all infra_error", "partial", "missing", "unsupported")
@@ -87,6 +87,65 @@ def gap_warnings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     return [f"{counts[state]} of {len(cells)} cells {words[state]}." for state in STATES if counts.get(state, 0)]
 
 
+WORDS = (
+    (
+        "instance",
+        "One generated task with a truth that a program checks. Instances come in families of tasks and in "
+        "difficulties; a family at one difficulty is a stratum.",
+    ),
+    (
+        "episode",
+        "One attempt of one model at one instance, from the first message to the verdict: passed or failed, by the"
+        " verifier's word alone.",
+    ),
+    (
+        "pass rate",
+        "The share of episodes that passed, with equal weight on every instance, then every stratum, then, where "
+        "several models are taken together, every model.",
+    ),
+    (
+        "run",
+        "Episodes of one instance under one condition are repeated; a run seed numbers the repetitions.",
+    ),
+    (
+        "axis, level",
+        "What is changed, and to what: the axis `tool names` has the levels `synonyms` and `opaque`. No change "
+        "alters the task or its truth. The baseline has no change.",
+    ),
+    (
+        "cell",
+        "One model in one stratum at one level.",
+    ),
+    (
+        "points",
+        "Percentage points of pass rate. Changes are the changed condition less the baseline.",
+    ),
+    (
+        "95% interval",
+        "The values that the data leave plausible; it counts in instances drawn from the same generator. Rates and"
+        " changes stand with theirs throughout.",
+    ),
+    (
+        "infrastructure error",
+        "An episode that provider, network or verifier broke. It counts in no rate; how many there are, and what "
+        "they could change, is stated.",
+    ),
+)
+"""Term -> what it means in a report."""
+
+FAMILIES = {
+    "filesys": "reach several goals in a simulated file system",
+    "query": "answer a question from a database",
+    "tabular": "transform a table to a written specification",
+}
+"""Families that ship, in words; others are named alone."""
+
+
+def words() -> Section:
+    """What the report's words mean."""
+    return Section("words", "Words used here", [Facts(WORDS)])
+
+
 def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
     """The section."""
     blocks: list[Block] = [_facts(study)]
@@ -96,11 +155,13 @@ def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
             study.models,
             [
                 field_column("model", "model", text, numeric=False),
+                Column("asked as", lambda row: text(_entry(study, row["model"]).get("model")), False, optional=True),
                 field_column("episodes", "episodes", count),
                 Column("infra errors", lambda row: _share(row["infra_errors"], row["episodes"])),
-                Column("first and last start", lambda row: f"{moment(row['first'])} to {moment(row['last'])}", False),
+                Column("started", lambda row: span(row["first"], row["last"]), False),
                 field_column("adapter", "adapter_version", text, numeric=False),
-                field_column("scaffold", "scaffold_version", text, numeric=False),
+                field_column("agent loop", "scaffold_version", text, numeric=False),
+                Column("USD per million tokens in, out", lambda row: _price(study, row["model"]), optional=True),
                 Column("cost", _cost),
             ],
         )
@@ -108,6 +169,17 @@ def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
     blocks += _coverage(table_of(tables, "coverage"))
     blocks += _infra(table_of(tables, "infra_errors"))
     return Section("what-was-run", "What was run", blocks)
+
+
+def _entry(study: Study, model: str) -> Mapping[str, Any]:
+    """What the manifest says of a model; empty for results without one."""
+    entry = (study.metadata.get("models") or {}).get(model)
+    return entry if isinstance(entry, Mapping) else {}
+
+
+def _price(study: Study, model: str) -> str:
+    prices = _entry(study, model).get("pricing") or {}
+    return f"{prices['input']:g}, {prices['output']:g}" if {"input", "output"} <= set(prices) else NOTHING
 
 
 def _share(part: int, whole: int) -> str:
@@ -126,22 +198,66 @@ def _facts(study: Study) -> Facts:
     items = [("study", study.name), ("profile", text(meta.get("profile"))), ("master seed", text(meta.get("seed")))]
     if grid:
         items += [
-            ("tasks", _lists(grid.get("families", {}))),
-            ("axes", _lists(grid.get("axes", {}))),
+            ("tasks", "; ".join(_family(name, levels) for name, levels in grid.get("families", {}).items())),
+            ("axes and levels", _lists(grid.get("axes", {}))),
             ("instances", f"{grid.get('instances', NOTHING)} per family and difficulty"),
-            ("runs", ", ".join(f"{name} {runs}" for name, runs in (grid.get("runs") or {}).items())),
+            ("runs per instance", ", ".join(f"{name} {runs}" for name, runs in (grid.get("runs") or {}).items())),
             ("models of the grid", ", ".join(grid.get("models", []))),
         ]
-    items.append(("episodes", f"{count(models['episodes'].sum())}, {count(models['infra_errors'].sum())} infra errors"))
+    items += _loop(meta)
+    lost = int(models["infra_errors"].sum())
+    errors = f"{count(lost)} infrastructure {'error' if lost == 1 else 'errors'}"
+    items.append(("episodes", f"{count(models['episodes'].sum())}, {errors}"))
     if len(models):
-        items.append(("started", f"{moment(models['first'].min())} to {moment(models['last'].max())}"))
+        items.append(("started", span(models["first"].min(), models["last"].max())))
     items += [
-        ("manifest hash", _hashes(study.sources["manifest_hash"], meta.get("manifest_hash"))),
-        ("scientific hash", _hashes(study.sources["scientific_hash"], meta.get("scientific_hash"))),
-        ("code", ", ".join(study.sources["git_sha"]) or NOTHING),
-        ("resamples", text((meta.get("analysis") or {}).get("resamples"))),
+        (
+            "manifest hash",
+            f"{_hashes(study.sources['manifest_hash'], meta.get('manifest_hash'))} (all of the manifest)",
+        ),
+        (
+            "scientific hash",
+            f"{_hashes(study.sources['scientific_hash'], meta.get('scientific_hash'))} (what can change an outcome)",
+        ),
+        ("code", f"commit {', '.join(study.sources['git_sha']) or NOTHING}"),
+        ("resamples", f"{text((meta.get('analysis') or {}).get('resamples'))} of each interval and permutation test"),
     ]
     return Facts(tuple(items))
+
+
+def _family(name: str, difficulties: Iterable[str]) -> str:
+    said = f", {FAMILIES[name]}" if name in FAMILIES else ""
+    return f"{name}{said} ({', '.join(map(str, difficulties))})"
+
+
+def _loop(meta: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Limits of the agent loop and the temperature, where the results name them."""
+    items = []
+    loop = meta.get("scaffold") or {}
+    if {"step_cap", "max_output_tokens", "tasks_per_conversation"} <= set(loop):
+        several = int(loop["tasks_per_conversation"])
+        company = (
+            "one task per conversation" if several == 1 else f"{several} tasks per conversation, one after another"
+        )
+        items.append(
+            (
+                "agent loop",
+                f"at most {loop['step_cap']} turns of {count(loop['max_output_tokens'])} tokens per task, {company}; "
+                "the same for every model, prompts and tools included",
+            )
+        )
+    baseline = (meta.get("decoding") or {}).get("baseline_temperature")
+    if baseline == "provider_default":
+        items.append(
+            (
+                "temperature",
+                "none is sent at the baseline: every model runs at its provider's default, so the models of this "
+                "study may differ in temperature, and that difference is part of every comparison between them",
+            )
+        )
+    elif baseline is not None:
+        items.append(("temperature", f"{baseline} at the baseline"))
+    return items
 
 
 def _lists(names: Mapping[str, Iterable[str]]) -> str:

@@ -14,12 +14,15 @@ from flows.report.wording import count, delta_interval, known, p_value, percent,
 from flows.stats.cells import ALL, MEAN_LEVEL
 
 ABOUT = {
-    "paraphrase": "The task in other words, with every parameter kept.",
-    "tool_names": "Tools and their arguments under other names, their descriptions kept.",
-    "distractors": "Irrelevant tools beside the needed ones.",
-    "temperature": "The sampling temperature raised.",
-    "resample": "New instances from the same generator: a negative control, compared without pairing.",
-    "order": "The tasks in another order. With one task per conversation this cannot reach the agent: a plain rerun.",
+    "paraphrase": "The task in other words, each level a rewording written by hand that keeps every parameter.",
+    "tool_names": "Tools and their arguments under other names, their descriptions kept. `synonyms` are common words "
+    "for the same, `opaque` names say nothing.",
+    "distractors": "Irrelevant, well-described tools beside the needed ones; the level is their number.",
+    "temperature": "The sampling temperature raised; the level is the temperature.",
+    "resample": "New instances from the same generator: a negative control. Different instances cannot be compared one "
+    "by one, so these intervals are wider than those of other changes.",
+    "order": "The tasks of a set in another order. With one task per conversation this cannot reach the agent: a plain "
+    "rerun, and so a negative control.",
 }
 """Axis -> what it changes; an axis that is not here is shown without."""
 
@@ -34,8 +37,8 @@ def all_axes(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> list[Sec
             Paragraph(
                 "Each row is the pass rate under a change less that of the baseline, on the same instances (new "
                 "instances apart), averaged with equal weight over families, difficulties and models. A change is "
-                "established where its interval excludes zero, and matters where the interval lies beyond the smallest "
-                "effect of interest."
+                "established where its interval excludes zero, and matters where the interval lies beyond the "
+                "smallest effect of interest."
             ),
             *picture(
                 pictures,
@@ -81,7 +84,7 @@ def _sentence(own: pd.DataFrame, control: bool) -> str:
     overall = own[own["scope"] == "overall"]
     parts = []
     for row in overall.to_dict("records"):
-        name = "on average over levels" if row["level"] == MEAN_LEVEL else row["level"].replace("_", " ")
+        name = "on average over levels" if row["level"] == MEAN_LEVEL else f"`{row['level'].replace('_', ' ')}`"
         if not known(row["ci_low"]):
             parts.append(f"{name}: undefined ({text(row['reason'])})")
             continue
@@ -92,7 +95,7 @@ def _sentence(own: pd.DataFrame, control: bool) -> str:
         )
     if not parts:
         return "No mean over models is defined here."
-    return "Over all models: " + "; ".join(parts) + "."
+    return "Mean over all models: " + "; ".join(parts) + "."
 
 
 def _changes(own: pd.DataFrame) -> Block:
@@ -130,22 +133,23 @@ def _spread(tables: Mapping[str, pd.DataFrame], axis: str) -> list[Block]:
         Column("model", lambda row: "all" if row["model"] == ALL else row["model"], False),
         field_column("levels", "levels", count),
         field_column("range", "range", size),
-        Column("noise alone: mean, 95% quantile", lambda row: f"{size(row['null_mean'])}, {size(row['null_q95'])}"),
+        Column("noise alone, mean", lambda row: size(row["null_mean"])),
+        Column("noise alone, 95% below", lambda row: size(row["null_q95"])),
         field_column("p", "p", p_value),
         field_column("SD of levels", "level_sd", size),
         Column("worst level", lambda row: text(row["worst_level"]), False),
-        Column("its change: cross-fitted, naive", _worst),
+        Column("its change, cross-fitted", lambda row: points(row["worst_delta_crossfit"])),
+        Column("its change, naive", lambda row: points(row["worst_delta_naive"])),
         reason_column(),
     ]
     return [
         Paragraph(
-            "Noise alone spreads the levels, so the range over levels stands beside the range under a permutation of "
-            "the level labels within instances; p is the share of permutations with at least the observed range. The "
-            "worst level's change is too mild cross-fitted and too extreme naively: the truth lies between."
+            "Noise alone spreads the levels: their range, largest less smallest pass rate, stands beside the range "
+            "when the level labels are permuted within instances, where no level differs; p is the share of "
+            "permutations with at least the observed range. The standard deviation of the levels has that noise "
+            "removed. The worst level was picked for being worst, so its plain change is too extreme; picked on one "
+            "half of the instances and measured on the other (cross-fitted) it is too mild where levels differ: the "
+            "two are a bracket."
         ),
         table("Range over levels beside its null, in percentage points", own, columns),
     ]
-
-
-def _worst(row: Mapping[str, object]) -> str:
-    return f"{points(row['worst_delta_crossfit'])}, {points(row['worst_delta_naive'])}"

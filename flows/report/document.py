@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from flows.report.about import Study, about, gap_warnings, has_value, overall_of
+from flows.report.about import Study, about, gap_warnings, has_value, overall_of, words
 from flows.report.appendix import dictionary, methods
 from flows.report.axes import all_axes
 from flows.report.blocks import Section
@@ -21,7 +21,7 @@ from flows.report.precision import power, variance
 from flows.report.ranking import confirmed_flips, ranking
 from flows.report.repeating import costs, repeating
 from flows.report.style import axis_label, table_of
-from flows.report.wording import count, delta_interval, known, moment, percent, points, rate_interval, size
+from flows.report.wording import count, delta_interval, known, percent, points, rate_interval, size, span
 from flows.stats.cells import MEAN_LEVEL
 from flows.stats.planning import MODELS
 
@@ -34,7 +34,7 @@ def render_report(
     texts: Sequence[Text],
     columns: Mapping[str, Mapping[str, str]],
     pictures: Pictures,
-    calibration: Calibration | None = None,
+    calibration: Calibration,
 ) -> str:
     """The whole report as HTML.
 
@@ -44,9 +44,10 @@ def render_report(
         texts: The texts of the hypotheses file, in the order they came into force.
         columns: Table -> column -> meaning.
         pictures: The figures (`flows.report.pictures`).
-        calibration: Measured properties of the methods; null if none was run.
+        calibration: Measured properties of the methods.
     """
     sections: list[Section] = [
+        words(),
         about(study, tables),
         noise_floor(tables),
         baseline_scores(tables),
@@ -70,10 +71,21 @@ def render_report(
         keep_trailing_newline=True,
     )
     environment.filters["figure"] = Markup
+    environment.filters["code"] = code
     style = Markup((folder / STYLE).read_text(encoding="utf-8"))
     warnings = [*preregistration_warnings(tables), *gap_warnings(tables), *_infra_warnings(tables)]
     return environment.get_template(TEMPLATE).render(
         study=study, sections=sections, warnings=warnings, summary=summary(study, tables), style=style
+    )
+
+
+def code(words: str) -> Markup:
+    """The words, escaped, what stands between backticks set as code; a lone backtick stays one."""
+    parts = words.split("`")
+    if len(parts) % 2 == 0:
+        parts[-2:] = ["`".join(parts[-2:])]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
     )
 
 
@@ -97,7 +109,7 @@ def summary(study: Study, tables: Mapping[str, pd.DataFrame]) -> list[tuple[str,
             "run",
             f"{count(models['episodes'].sum())} episodes of {count(len(models))} "
             f"{'model' if len(models) == 1 else 'models'}"
-            + (f", {moment(models['first'].min())} to {moment(models['last'].max())}." if len(models) else "."),
+            + (f", {span(models['first'].min(), models['last'].max())}." if len(models) else "."),
         )
     ]
     floors = has_value(overall_of(table_of(tables, "negative_controls")), "noise_floor")
@@ -109,7 +121,7 @@ def summary(study: Study, tables: Mapping[str, pd.DataFrame]) -> list[tuple[str,
         lines.append(
             (
                 "noise floor",
-                f"Where nothing differs, 95% of changes of the mean over models stay within {', '.join(each)}.",
+                f"Where nothing differs, 95% of the changes of the mean over models stay within {', '.join(each)}.",
             )
         )
     rates = table_of(tables, "pass_rates")
@@ -120,7 +132,7 @@ def summary(study: Study, tables: Mapping[str, pd.DataFrame]) -> list[tuple[str,
             for row in base.sort_values(["pass_rate", "model"], ascending=[False, True]).to_dict("records")
         ]
         if each:
-            lines.append(("baseline", "; ".join(each) + "."))
+            lines.append(("pass rate at the baseline, 95% interval", "; ".join(each) + "."))
     lines += _changes(tables)
     flips = confirmed_flips(tables)
     if flips:
@@ -140,13 +152,21 @@ def summary(study: Study, tables: Mapping[str, pd.DataFrame]) -> list[tuple[str,
             least, most = float(own["detectable"].min()), float(own["detectable"].max())
             spread = size(least) if size(least) == size(most) else f"{size(least)} to {size(most)}"
             lines.append(
-                ("power", f"Two models differ visibly (80% power, this exact prompt) from {spread} points on.")
+                (
+                    "power",
+                    f"Two models are told apart, with 80% power and on these exact prompts, from {spread} points on.",
+                )
             )
     verdicts = table_of(tables, "verdicts")
     if len(verdicts):
         labels = verdicts["final_label"].value_counts()
         each = [f"{count(labels.get(label, 0))} {label}" for label in ("supported", "refuted", "inconclusive")]
-        lines.append(("hypotheses", f"Of {count(len(verdicts))} registered: {', '.join(each)}."))
+        lines.append(
+            (
+                "hypotheses",
+                f"Of {count(len(verdicts))} registered: {', '.join(each)} (after correction for their number).",
+            )
+        )
     return lines
 
 
@@ -170,4 +190,4 @@ def _changes(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
         if known(row["delta"])
     ]
     text = "; ".join(each) + "." if each else "No interval of the mean over models excludes zero."
-    return [("changes that moved the score, points", text)]
+    return [("changes that moved the score, points, 95% interval", text)]

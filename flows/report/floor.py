@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from flows.report.blocks import Block, Column, Paragraph, Section, Warnings, field_column, reason_column, table
+from flows.report.blocks import Block, Column, Fold, Paragraph, Section, Warnings, field_column, reason_column, table
 from flows.report.style import axis_label, table_of
 from flows.report.wording import (
     count,
@@ -19,6 +19,7 @@ from flows.report.wording import (
     points,
     rate_interval,
     size,
+    text,
 )
 from flows.stats.cells import ALL, BASELINE
 
@@ -42,10 +43,15 @@ def noise_floor(tables: Mapping[str, pd.DataFrame]) -> Section:
         Paragraph(
             "A negative control is a change that cannot matter: new instances from the same generator and, where each "
             "task has a conversation of its own, another order of the tasks, which is a plain rerun. What its scores "
-            "move by is noise. A smaller difference elsewhere in this report says nothing by itself. The floor is the "
-            "distance that 95% of differences stay within when nothing is different; it is wider for one model than "
-            "for the mean of all."
-        )
+            "move by is noise. The noise floor is the distance from zero that 95% of such changes stay within; it is "
+            "wider for one model than for the mean of all. A change elsewhere in this report that is smaller than the "
+            "floor is what a rerun alone would give."
+        ),
+        Paragraph(
+            "One in twenty intervals of a single stratum and model excludes zero by chance, on a control as anywhere. "
+            "What would indict the pipeline is a control's change over all models: its p value, with Holm's correction "
+            "over the controls, below 5%."
+        ),
     ]
     for row in shown[(shown["scope"] == "overall")].to_dict("records"):
         blocks.append(Paragraph(_control_sentence(row)))
@@ -69,7 +75,7 @@ def noise_floor(tables: Mapping[str, pd.DataFrame]) -> Section:
                 field_column("difference", "delta", points),
                 Column("95% interval", lambda row: delta_interval(row["ci_low"], row["ci_high"])),
                 Column("noise floor ±", lambda row: size(row["noise_floor"])),
-                field_column("p, Holm", "p_holm", p_value),
+                Column("p, corrected", lambda row: p_value(row["p_holm"]), optional=True),
                 reason_column(),
             ],
         )
@@ -104,7 +110,7 @@ def baseline_scores(tables: Mapping[str, pd.DataFrame]) -> Section:
         return Section("scores", "Baseline scores", [Paragraph("The baseline has no episodes.")])
     interval = Column("95% interval", lambda row: rate_interval(row["ci_low"], row["ci_high"]))
     bounds = Column(
-        "bounds for infra errors", lambda row: rate_interval(row["if_infra_failed"], row["if_infra_passed"])
+        "bounds for infrastructure errors", lambda row: rate_interval(row["if_infra_failed"], row["if_infra_passed"])
     )
     common = [
         field_column("instances", "n", count),
@@ -114,9 +120,10 @@ def baseline_scores(tables: Mapping[str, pd.DataFrame]) -> Section:
         bounds,
     ]
     model = Column("model", lambda row: _model(row["model"]), False)
+    method = field_column("method", "method", text, numeric=False)
     reason = reason_column()
     wide = own[own["scope"].isin(["model", "overall"])]
-    narrow = own[own["scope"] == "cell"]
+    narrow = own[own["scope"].isin(["cell", "stratum"])]
     stratum = Column("tasks", lambda row: f"{row['family']} {row['difficulty']}", False)
     return Section(
         "scores",
@@ -127,7 +134,33 @@ def baseline_scores(tables: Mapping[str, pd.DataFrame]) -> Section:
                 "family and difficulty. Intervals resample instances, since episodes of one instance depend on each "
                 "other."
             ),
-            table("Pass rate at the baseline", wide, [model, *common, reason]),
-            table("The same by family and difficulty", narrow, [model, stratum, *common[:-1], reason]),
+            table("Pass rate at the baseline", wide, [model, *common, method, reason]),
+            Fold(
+                "The same by family and difficulty",
+                (table("Pass rate by family and difficulty", narrow, [model, stratum, *common, method, reason]),),
+            ),
+            *_partial(table_of(tables, "partial_scores")),
         ],
     )
+
+
+def _partial(scores: pd.DataFrame) -> list[Block]:
+    own = scores if scores.empty else scores[scores["axis"] == BASELINE.axis]
+    own = own if own.empty else own[own["scope"].isin(["overall", "model"])]
+    if own.empty or own["partial_score"].isna().all():
+        return []
+    columns = [
+        Column("model", lambda row: _model(row["model"]), False),
+        field_column("instances", "n", count),
+        field_column("episodes", "episodes", count),
+        field_column("mean partial score", "partial_score", percent),
+        Column("95% interval", lambda row: rate_interval(row["ci_low"], row["ci_high"])),
+        field_column("without a score", "without_score", count),
+        field_column("method", "method", text, numeric=False),
+        reason_column(),
+    ]
+    explained = (
+        "Beside the verdict some families grade the part of a task that was done: goals reached, rows right. Episodes "
+        "without such a grade are left out here alone."
+    )
+    return [Fold("Partial scores", (Paragraph(explained), table("Partial score at the baseline", own, columns)))]

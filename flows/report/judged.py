@@ -7,9 +7,21 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from flows.report.blocks import Block, Facts, Fold, Paragraph, Section, Verbatim, Verdict, Warnings
+from flows.report.blocks import (
+    Block,
+    Column,
+    Facts,
+    Fold,
+    Paragraph,
+    Section,
+    Verbatim,
+    Verdict,
+    Warnings,
+    field_column,
+    table,
+)
 from flows.report.style import axis_label, table_of
-from flows.report.wording import count, delta_interval, known, moment, p_value, percent, points, size, text
+from flows.report.wording import count, delta_interval, known, moment, p_value, percent, points, size, span, text
 
 
 class Text(NamedTuple):
@@ -22,8 +34,8 @@ class Text(NamedTuple):
 
 def preregistration_warnings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Everything that weakens the claim that the hypotheses came first."""
-    table = table_of(tables, "preregistration")
-    return [f"HYPOTHESES.md: {row['message']}." for row in table.to_dict("records") if row["code"] != "ok"]
+    found = table_of(tables, "preregistration")
+    return [f"HYPOTHESES.md: {row['message']}." for row in found.to_dict("records") if row["code"] != "ok"]
 
 
 def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section:
@@ -35,11 +47,15 @@ def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section
         blocks.append(Warnings("These verdicts are not safely preregistered", tuple(warnings)))
     blocks.append(
         Paragraph(
-            "Each hypothesis is judged by the text that was committed when the row started. The final label is the one "
-            "after Holm's correction at 5% over all hypotheses of that text; the unadjusted one stands beside it where "
-            "it differs. Inconclusive means that the study is too small to tell, not that nothing happens."
+            "Hypotheses are registered in HYPOTHESES.md, under version control, before results exist. Each row of the "
+            "results is judged by the text that was committed when its episode started; later changes of the text "
+            "judge later rows alone. The final label is the one after Holm's correction at 5% over all hypotheses of "
+            "that text; the unadjusted one stands beside it where it differs. Inconclusive means that the study is "
+            "too small to tell, not that nothing happens. The p values invert the intervals; in brackets, after the "
+            "correction."
         )
     )
+    blocks += _texts(table_of(tables, "registered_texts"))
     if verdicts.empty:
         blocks.append(Paragraph("No registered hypothesis judges any row of these results."))
     for name, own in verdicts.groupby("registration", sort=False) if len(verdicts) else []:
@@ -49,6 +65,24 @@ def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section
         when = f"committed {moment(registered.committed_at)}" if known(registered.committed_at) else "never committed"
         blocks.append(Fold(f"Registered text {registered.name}, {when}", (Verbatim(registered.content),)))
     return Section("verdicts", "What was registered, and what came out", blocks)
+
+
+def _texts(registered: pd.DataFrame) -> list[Block]:
+    if registered.empty:
+        return []
+    columns = [
+        Column("commit", lambda row: text(row["commit"])[:12], False),
+        field_column("hash of the text", "text_hash", text, numeric=False),
+        Column(
+            "committed",
+            lambda row: moment(row["committed_at"]) if known(row["committed_at"]) else "never",
+            False,
+        ),
+        field_column("hypotheses", "hypotheses", count),
+        field_column("rows judged", "rows", count),
+        Column("their episodes started", lambda row: span(row["first_row"], row["last_row"]), False),
+    ]
+    return [table("Texts of HYPOTHESES.md, in the order they came into force", registered, columns)]
 
 
 def _precedes(before: Any) -> str:
@@ -76,7 +110,12 @@ def _verdict(row: Mapping[Any, Any]) -> Verdict:
         ("instances", count(row["n"])),
         ("method", text(row["method"])),
     ]
-    optional = (("size", "magnitude"), ("amended", "amended"), ("left out", "missing"), ("because", "reason"))
+    optional = (
+        ("size of the effect", "magnitude"),
+        ("amended", "amended"),
+        ("left out", "missing"),
+        ("because", "reason"),
+    )
     outcome += [(name, str(row[column])) for name, column in optional if known(row[column])]
     return Verdict(
         name=str(row["id"]),

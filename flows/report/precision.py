@@ -22,10 +22,12 @@ def variance(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     components = table_of(tables, "variance_components")
     blocks: list[Block] = [
         Paragraph(
-            "The variance of an episode's outcome, split into what models, wordings and tools (levels), tasks "
-            "(instances), their interactions and mere repetition (run) contribute. What comes from runs shrinks with "
-            "more run seeds, what comes from instances with more instances, and what comes from model × level with "
-            "neither."
+            "The variance of an episode's outcome (passed or not), split into what models, wordings and tool sets "
+            "(levels), tasks (instances), their interactions and mere repetition (run) contribute; × joins the factors "
+            "of an interaction. Model × level, say, is how far models react differently to the same change. What comes "
+            "from runs shrinks with more run seeds, what comes from instances with more instances, and what comes from "
+            "model × level with neither. Levels are the baseline, paraphrases, tool names and distractors; a variance "
+            "that is truly zero is estimated below zero about as often as above."
         ),
         *picture(
             pictures,
@@ -60,10 +62,12 @@ def power(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     detectable, exact = table_of(tables, "detectable"), table_of(tables, "power_exact")
     blocks: list[Block] = [
         Paragraph(
-            "How many instances it takes to tell two models apart: for this exact prompt, and for any equivalent "
-            "prompt and tool set. The second is what a claim about models means. Below a certain difference no number "
-            "of instances suffices, since model × level variance does not shrink with instances. All at a two-sided "
-            "level of 5%."
+            "How many instances, over all strata, it takes to tell two models apart: for this exact prompt, and for "
+            "any equivalent prompt and tool set. The second is what a claim about models means. Below a certain "
+            "difference no number of instances suffices, since model × level variance does not shrink with instances: "
+            "such claims are unreachable. Power is the chance of finding a difference that is there, by a two-sided "
+            "test at 5%. Runs are run seeds per instance and condition; where the two arms differ in runs, as many as "
+            "would give the same noise in both."
         ),
         *picture(
             pictures,
@@ -90,9 +94,9 @@ def _general(general: pd.DataFrame) -> list[Block]:
             lambda row: f"{text(row['sigma_ml2_source'])}, {decimal(row['sigma_ml2'], 5)}",
             False,
         ),
-        Column("instances, any equivalent prompt", _needed),
-        field_column("this exact prompts set", "n_exact", count),
-        Column("no claim below, points", lambda row: size(row["smallest_reachable"])),
+        Column("instances for any equivalent prompt", _needed),
+        field_column("for exactly these prompts", "n_exact", count),
+        Column("unreachable below, points", lambda row: size(row["smallest_reachable"])),
     ]
     blocks: list[Block] = []
     levels = own["levels"].dropna()

@@ -10,6 +10,7 @@ from flows.report.blocks import Block, Column, Fold, Listing, Paragraph, Section
 from flows.report.pictures import Pictures, picture
 from flows.report.style import axis_label, table_of
 from flows.report.wording import count, decimal, delta_interval, known, p_value, points, text
+from flows.stats.cells import MEAN_LEVEL
 
 
 def confirmed_flips(tables: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -28,31 +29,39 @@ def ranking(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     ranks, gaps = table_of(tables, "rank_stability"), table_of(tables, "pair_gaps")
     blocks: list[Block] = [
         Paragraph(
-            "With few models a rank correlation is coarse and falls by noise alone. Concordance C (1: every pair in "
-            "the baseline's order, −1: every pair reversed) therefore stands beside its floor C0, what it falls to "
-            "when the condition labels are permuted within instances. A flip of two models is confirmed only if the "
-            "intervals of both gaps exclude zero with opposite signs. Tau has no interval here: a bootstrap of it does "
-            "not cover."
-        )
+            "With few models a rank correlation is coarse and falls by noise alone. Concordance C (1: every pair of "
+            "models in the baseline's order, −1: every pair reversed, ties 0) therefore stands beside its floor C0, "
+            "what it falls to when the condition labels are permuted within instances. The excess C0 − C is "
+            "instability beyond noise; p is the share of permutations with as little concordance. A flip of the top "
+            "means that none of the baseline's best models is best at the level."
+        ),
+        Paragraph(
+            "What is inferred is the change of the gap between two models. A flip of their order is confirmed only if "
+            "the intervals of both gaps, at the baseline and at the level, exclude zero with opposite signs. Kendall's "
+            "tau-b has no interval here, since a bootstrap of it does not hold the true value."
+        ),
     ]
     flips = confirmed_flips(tables)
     if flips:
         blocks += [Paragraph("Confirmed flips of order:"), Listing(tuple(flips))]
     elif len(gaps):
         blocks.append(Paragraph("No flip of order between two models is confirmed."))
-    caption = "Scores across levels with 95% intervals; beneath, concordance beside its floor."
+    caption = "Pass rates across levels with 95% intervals; beneath each, concordance beside its floor."
     blocks += picture(pictures, "rank_slopes", caption)
     if ranks.empty:
         return Section("ranks", "Does the ranking hold?", [*blocks, Paragraph("No level could be ranked.")])
+    several = ranks[ranks["level"] != MEAN_LEVEL].groupby("axis")["level"].nunique()
+    ranks = ranks[(ranks["level"] != MEAN_LEVEL) | ranks["axis"].isin(several[several > 1].index)]
     columns = [
-        Column("level", lambda row: axis_label(row["axis"], row["level"]), False),
+        Column("level", _level, False),
         field_column("models", "n_models", count),
         field_column("tau-b", "tau_b", decimal),
         field_column("C", "concordance", decimal),
         field_column("floor C0", "concordance_floor", decimal),
         field_column("excess", "excess", decimal),
         field_column("p", "p", p_value),
-        Column("top-1 flips, floor", lambda row: f"{decimal(row['top1_flip'])}, {decimal(row['top1_flip_floor'])}"),
+        field_column("flip of the top", "top1_flip", decimal),
+        field_column("the same by noise", "top1_flip_floor", decimal),
         Column(
             "undefined because",
             lambda row: text(row["reason"] if known(row["reason"]) else row["tau_reason"]),
@@ -68,12 +77,17 @@ def ranking(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     return Section("ranks", "Does the ranking hold?", blocks)
 
 
+def _level(row: Mapping[str, object]) -> str:
+    name = axis_label(str(row["axis"]), str(row["level"]))
+    return f"{name}: mean of levels" if row["level"] == MEAN_LEVEL else name
+
+
 def _pairs(gaps: pd.DataFrame) -> Block:
     return table(
         "Gap between two models at the baseline and at a level, in percentage points, with 95% intervals",
         gaps,
         [
-            Column("level", lambda row: axis_label(row["axis"], row["level"]), False),
+            Column("level", _level, False),
             Column("pair", lambda row: f"{row['model_a']} − {row['model_b']}", False),
             Column("baseline", lambda row: points(row["gap_baseline"])),
             Column("interval", lambda row: delta_interval(row["gap_baseline_low"], row["gap_baseline_high"])),
@@ -82,6 +96,7 @@ def _pairs(gaps: pd.DataFrame) -> Block:
             Column("change", lambda row: points(row["gap_change"])),
             Column("interval", lambda row: delta_interval(row["gap_change_low"], row["gap_change_high"])),
             Column("flip", _flip, False),
+            field_column("method", "method", text, numeric=False),
         ],
     )
 

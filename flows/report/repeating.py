@@ -35,9 +35,10 @@ def _consistency(measured: pd.DataFrame) -> list[Block]:
     reason = reason_column()
     return [
         Paragraph(
-            "pass^k is the chance that k runs of one instance all pass. An instance flips if it has both outcomes: "
-            "among the runs of the baseline, or among all runs of the baseline and of every level of an axis. More "
-            "runs have more chances to flip, so shares for different axes cannot be compared with each other."
+            "pass^k is the chance that k runs of one instance all pass; pass^1 is the pass rate. An instance flips if "
+            "it has both outcomes: among the runs of the baseline, or among all runs of the baseline and of every "
+            "level of an axis. More runs have more chances to flip, so shares for axes of different numbers of levels "
+            "cannot be compared with each other."
         ),
         table(
             "Repeated runs at the baseline",
@@ -75,9 +76,9 @@ def _trajectories(measured: pd.DataFrame) -> list[Block]:
     against = own[own["comparison"] == AGAINST_BASELINE]
     return [
         Paragraph(
-            "A path is the sequence of tools called, under their original names. Both shares are over the same pairs "
-            "of episodes of one instance. Two runs of one condition show what a change's shares have to be read "
-            "against."
+            "A path (trajectory) is the sequence of tools called, under their original names. Both shares are over "
+            "the same pairs of episodes of one instance: took the same path, had the same outcome. Two runs of one "
+            "condition show what the shares under a change have to be read against."
         ),
         table("Two runs of the baseline", runs[base], columns, empty="No instance was run twice."),
         Fold(

@@ -79,11 +79,16 @@ def usd(value: Any) -> str:
     return f"${amount:,.2f}" if amount >= 1 or amount == 0 else f"${amount:.4f}"
 
 
-def yes_no(value: Any) -> str:
-    """A truth value."""
-    return ("yes" if bool(value) else "no") if known(value) else NOTHING
-
-
 def moment(value: Any) -> str:
     """A UTC time to the minute."""
     return f"{value:%Y-%m-%d %H:%M} UTC" if known(value) else NOTHING
+
+
+def span(first: Any, last: Any) -> str:
+    """From one UTC time to another, the day once if it is one."""
+    if not known(first) or not known(last):
+        return NOTHING
+    if f"{first:%Y-%m-%d %H:%M}" == f"{last:%Y-%m-%d %H:%M}":
+        return moment(first)
+    end = f"{last:%H:%M}" if f"{first:%Y-%m-%d}" == f"{last:%Y-%m-%d}" else f"{last:%Y-%m-%d %H:%M}"
+    return f"{first:%Y-%m-%d %H:%M} to {end} UTC"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import os
+import subprocess
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 from flows.analysis import outputs
-from flows.analysis.inputs import COMMAND_KEY, coverage, preregistration_table, read_inputs, up_to_date
+from flows.analysis.inputs import coverage, preregistration_table, read_inputs, up_to_date
+from flows.calibration.command import write_table
+from flows.calibration.summary import FIELDS
 from flows.errors import StoreError
+from flows.report.calibration import COLUMNS, SHIPPED, read_shipped, shipped_form
+from flows.report.glossary import FIGURE_COLUMNS
 from flows.results_file import write_results
 from flows.store import Store
 from tests.flows.stats.synthetic import Plan, synthetic_results
@@ -61,8 +66,12 @@ def test_the_dictionary_of_columns_comes_in_both_formats(store: Store) -> None:
     dictionary = pd.read_parquet(store.analysis / "columns.parquet")
     assert pd.read_csv(store.analysis / "columns.csv", keep_default_na=False).equals(dictionary)
     documented = {table: list(rows["column"]) for table, rows in dictionary.groupby("table")}
-    assert documented == {table: list(columns) for table, columns in outputs.TABLE_COLUMNS.items()}
+    figures = {f"figures/{name}": list(columns) for name, columns in FIGURE_COLUMNS.items()}
+    assert documented == {table: list(columns) for table, columns in outputs.TABLE_COLUMNS.items()} | figures
     assert dictionary["meaning"].str.len().min() > 5
+    contents = pd.read_parquet(store.analysis / "tables.parquet")
+    assert list(contents["table"]) == list(outputs.TABLE_COLUMNS)
+    assert contents["meaning"].str.len().min() > 20
 
 
 def test_every_table_has_the_columns_that_are_documented_and_the_report_is_written(store: Store) -> None:
@@ -82,17 +91,80 @@ def test_every_table_has_the_columns_that_are_documented_and_the_report_is_writt
 def test_a_calibration_beside_the_results_is_printed_and_makes_the_analysis_stale(store: Store) -> None:
     hypotheses = store.root / "HYPOTHESES.md"
     before = read_inputs(store.table, hypotheses)
-    assert before.calibration is None
+    assert before.calibration.shipped
     outputs.finish(store, before, {})
     assert up_to_date(store, before)
-    table = pa.Table.from_pandas(pd.DataFrame({"method": ["Tango"], "coverage": [0.951]}))
-    command = {COMMAND_KEY: b"agent-bench calibration --studies 7"}
-    pq.write_table(table.replace_schema_metadata(command), store.results / "calibration.parquet")
+    made = before.calibration.rows.head(3)
+    write_table(made, store.results / "calibration.parquet", "agent-bench calibration --studies 7")
     after = read_inputs(store.table, hypotheses)
     assert not up_to_date(store, after)
-    assert after.calibration is not None
+    assert not after.calibration.shipped
     assert after.calibration.command == "agent-bench calibration --studies 7"
-    assert after.calibration.rows["coverage"].tolist() == [0.951]
+    assert after.calibration.rows.equals(made)
     (store.results / "calibration.parquet").write_bytes(b"no parquet")
     with pytest.raises(StoreError, match=r"calibration\.parquet"):
         read_inputs(store.table, hypotheses)
+
+
+def test_the_shipped_table_of_measured_coverage_is_whole_and_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    shipped = read_shipped()
+    assert shipped.command.startswith("agent-bench calibration --studies ")
+    assert set(shipped.rows["measure"]) == {"coverage", "false conclusions", "right conclusions", "bias"}
+    assert {"pass_rates", "deltas", "pair_gaps", "variance_components", "verdicts"} <= set(shipped.rows["table"])
+    assert {name: field.dtype for name, field in FIELDS.items()} == COLUMNS
+    assert shipped_form(shipped.rows, shipped.command) == SHIPPED.read_bytes()
+    (tmp_path / "short.csv").write_bytes(b"# command\npopulation,table\na,b\n")
+    with pytest.raises(StoreError, match="lacks the columns"):
+        read_shipped(tmp_path / "short.csv")
+
+
+def committed(folder: Path, text: str, moment: str) -> str:
+    """Commit HYPOTHESES.md in `folder` as of `moment`. Returns the commit."""
+    (folder / "HYPOTHESES.md").write_text(text, encoding="utf-8")
+    environment = {**os.environ, "GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+    identity = ["-c", "user.name=A", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    said = ""
+    for command in (["init"], ["add", "HYPOTHESES.md"], [*identity, "commit", "-m", "text"], ["rev-parse", "HEAD"]):
+        said = subprocess.run(
+            ["git", *command], cwd=folder, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+    return said.strip()
+
+
+def test_a_text_changed_after_the_first_row_is_recorded_and_said_loudly(store: Store) -> None:
+    text = REGISTERED.read_text("utf-8")
+    changed = text.replace("0.03", "0.05")
+    first = committed(store.root, text, "2025-12-31T00:00:00Z")
+    second = committed(store.root, changed, "2026-01-01T00:00:30Z")
+    inputs = read_inputs(store.table, store.root / "HYPOTHESES.md")
+    tables = outputs.descriptive_tables(inputs)
+    registered = tables["registered_texts"]
+    assert list(registered["commit"]) == [first, second]
+    assert list(registered["rows"]) == [30, len(inputs.frame) - 30]
+    assert registered["committed_at"].iloc[1] == pd.Timestamp("2026-01-01T00:00:30Z")
+    assert registered["last_row"].iloc[0] < registered["committed_at"].iloc[1] <= registered["first_row"].iloc[1]
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert registered["text_hash"].iloc[0] == digest
+    lines = "\n".join(outputs.report_lines(tables))
+    assert "WARNING: HYPOTHESES.md: the text changed after the first row had started" in lines
+    assert f"HYPOTHESES.md: text {digest}, commit {first[:12]} of 2025-12-31T00:00:00Z, judges 30 rows" in lines
+    assert outputs.source_summary(inputs)["hypotheses"][0] == {
+        "commit": first,
+        "committed_at": "2025-12-31T00:00:00+00:00",
+        "text_hash": digest,
+    }
+    assert (store.root / "HYPOTHESES.md").read_text(encoding="utf-8") == changed
+
+
+def test_a_text_that_was_never_committed_is_recorded_as_such(store: Store) -> None:
+    inputs = read_inputs(store.table, store.root / "HYPOTHESES.md")
+    [row] = outputs.descriptive_tables(inputs)["registered_texts"].to_dict("records")
+    assert pd.isna(row["commit"])
+    assert pd.isna(row["committed_at"])
+    assert row["rows"] == len(inputs.frame)
+    (store.root / "HYPOTHESES.md").unlink()
+    without = read_inputs(store.table, store.root / "HYPOTHESES.md")
+    tables = outputs.descriptive_tables(without)
+    assert tables["registered_texts"].empty
+    assert list(tables["registered_texts"].columns) == list(outputs.TABLE_COLUMNS["registered_texts"])
+    assert tables["preregistration"]["code"].tolist() == ["missing_file"]

@@ -296,6 +296,10 @@ def test_metadata_names_what_was_planned_and_what_cannot_be(tmp_path: Path) -> N
     metadata = results_metadata(opened)
     assert metadata["grid"]["instances"] == 2
     assert metadata["scientific_hash"] == opened.provenance.scientific_hash
+    assert metadata["models"]["cool"]["model"] == "other-model"
+    assert set(metadata["models"]["cool"]) == {"adapter", "model", "pricing"}
+    assert metadata["scaffold"]["tasks_per_conversation"] == 1
+    assert metadata["decoding"] == {"baseline_temperature": 0.0}
     planned = {(entry["model"], entry["axis"]): entry["episodes"] for entry in metadata["planned"]}
     assert planned == {
         ("steady", "none"): 4,

@@ -12,13 +12,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.analysis.inputs import COVERAGE_COLUMNS, PREREGISTRATION_COLUMNS
+from flows.analysis.inputs import COVERAGE_COLUMNS, PREREGISTRATION_COLUMNS, REGISTERED_COLUMNS
 from flows.analysis.outputs import TABLE_COLUMNS
 from flows.preregistration import CODES
 from flows.report.about import described
-from flows.report.calibration import Calibration
-from flows.report.document import render_report
+from flows.report.calibration import COLUMNS, Calibration
+from flows.report.document import code, render_report
 from flows.report.figures import draw_figures
+from flows.report.glossary import TABLES
 from flows.report.judged import Text
 from flows.report.pictures import inline_pictures
 from flows.report.wording import delta_interval, points
@@ -57,9 +58,23 @@ METADATA: dict[str, Any] = {
     "analysis": {"resamples": 50},
     "manifest_hash": "0123456789abcdef",
 }
+RATE, CHANGE = ("pass_rates", "95% interval, one run", "cell"), ("deltas", "excludes 0, paired", "model")
+MEASURED = Calibration(
+    pd.DataFrame(
+        [
+            ("scripted", 20, *RATE, "coverage", 0.95, 0.9613, 0.01, None, 25, 600, False),
+            ("no effects", 20, *RATE, "coverage", 0.95, 0.9, 0.01, None, 25, 600, True),
+            ("scripted", 20, *CHANGE, "false conclusions", 0.05, 0.04, 0.01, 0.0, 25, 90, False),
+            ("scripted", 20, *CHANGE, "right conclusions", None, 0.3, 0.1, 0.02, 25, 25, None),
+        ],
+        columns=list(COLUMNS),
+    ).astype(COLUMNS),
+    "agent-bench calibration --studies 25",
+    shipped=True,
+)
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(1)</script>$\\frac{$ </style></svg>&amp;'
 SECTIONS = (
-    *("what-was-run", "noise-floor", "scores", "changes", "ranks", "repeating", "variance", "power", "costs"),
+    *("words", "what-was-run", "noise-floor", "scores", "changes", "ranks", "repeating", "variance", "power", "costs"),
     *("verdicts", "methods", "dictionary"),
 )
 
@@ -75,8 +90,13 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """One more element."""
+        """One more element; all but code set things apart."""
         self.elements.append((tag, dict(attrs)))
+        self.words.append("" if tag == "code" else " ")
+
+    def handle_endtag(self, tag: str) -> None:
+        """What ends an element sets it apart from what follows."""
+        self.words.append("" if tag == "code" else " ")
 
     def handle_data(self, data: str) -> None:
         """One more run of text."""
@@ -85,7 +105,7 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         """All text, white space folded."""
-        return " ".join(" ".join(self.words).split())
+        return " ".join("".join(self.words).split())
 
     def values(self, name: str) -> list[str]:
         """An attribute's value wherever it stands."""
@@ -117,7 +137,7 @@ def rendered(
     pictures: Mapping[str, str] | None = None,
 ) -> str:
     study = described(frame, METADATA if metadata is None else metadata)
-    return render_report(study, tables, texts, TABLE_COLUMNS, pictures or {}, calibration)
+    return render_report(study, tables, texts, TABLE_COLUMNS, pictures or {}, calibration or MEASURED)
 
 
 FRAME = synthetic_results(PLAN, 1)
@@ -196,9 +216,11 @@ def test_every_column_of_every_table_is_explained(html: str) -> None:
         (table, column)
         for table, columns in TABLE_COLUMNS.items()
         for column, meaning in columns.items()
-        if f"{column} {' '.join(meaning.split())}" not in text
+        if f"{column} {' '.join(meaning.replace('`', '').split())}" not in text
     ]
     assert missing == []
+    assert set(TABLES) == set(TABLE_COLUMNS)
+    assert [said for said in TABLES.values() if said.replace("`", "") not in text] == []
 
 
 def test_the_same_analysis_gives_the_same_bytes_whatever_the_order_of_the_rows(
@@ -252,13 +274,55 @@ def test_gaps_in_the_grid_are_said_first_and_listed() -> None:
         assert words in listed
 
 
-def test_no_calibration_is_said_and_a_calibration_is_printed(html: str, tables: dict[str, pd.DataFrame]) -> None:
-    assert "No calibration was run" in html
-    rows = pd.DataFrame({"interval": ["pass rate"], "coverage": [0.9613], "studies": [1200], "holds": [True]})
-    text = Page(rendered(FRAME, tables, calibration=Calibration(rows, "agent-bench calibration --studies 1200"))).text
-    assert "agent-bench calibration --studies 1200" in text
-    assert "pass rate 0.9613 1,200 yes" in text
-    assert "No calibration was run" not in text
+def test_measured_coverage_stands_in_the_appendix_with_the_command_that_made_it(
+    html: str, tables: dict[str, pd.DataFrame]
+) -> None:
+    text = Page(html).text
+    assert "shipped with the code" in text
+    assert "by the command agent-bench calibration --studies 25" in text
+    assert "pass_rates 95% interval, one run 95.0% 93.1% 90.0% 1.0 no effects, cell 1,200" in text
+    assert "deltas excludes 0, paired 5.0% 4.0% 4.0% 1.0 scripted, model 90" in text
+    assert "1 of 3 measures are beyond what is promised" in text
+    own = replace(MEASURED, rows=MEASURED.rows.assign(misses=False), shipped=False, command="agent-bench calibration")
+    text = Page(rendered(FRAME, tables, calibration=own)).text
+    assert "made beside these results" in text
+    assert "0 of 4 measures are beyond what is promised" in text
+
+
+def test_what_stands_between_backticks_is_code_and_still_no_markup() -> None:
+    assert code("see `<b>` and `x`") == "see <code>&lt;b&gt;</code> and <code>x</code>"
+    assert code("one ` alone") == "one ` alone"
+    assert code("`x` and one ` alone") == "<code>x</code> and one ` alone"
+
+
+def test_models_prices_loop_and_temperature_are_named(tables: dict[str, pd.DataFrame]) -> None:
+    known = {
+        **METADATA,
+        "models": {
+            "alpha": {"adapter": "openai", "model": "vendor/alpha-2026", "pricing": {"input": 0.4, "output": 1.6}},
+            "beta": {"adapter": "scripted", "pricing": {"input": 1.0, "output": 5.0}},
+        },
+        "scaffold": {"step_cap": 20, "max_output_tokens": 1024, "tasks_per_conversation": 1},
+        "decoding": {"baseline_temperature": 0.0},
+    }
+    text = Page(rendered(FRAME, tables, known)).text
+    assert "alpha vendor/alpha-2026" in text
+    assert "0.4, 1.6" in text
+    assert "at most 20 turns of 1,024 tokens per task, one task per conversation" in text
+    assert "temperature 0.0 at the baseline" in text
+    unset = {**known, "decoding": {"baseline_temperature": "provider_default"}}
+    assert "every model runs at its provider's default" in Page(rendered(FRAME, tables, unset)).text
+
+
+def test_registered_texts_stand_with_hash_time_and_the_rows_they_judge(tables: dict[str, pd.DataFrame]) -> None:
+    moments = pd.to_datetime(["2026-01-01T00:00Z", "2026-01-02T10:00Z", "2026-01-02T10:30Z"], utc=True)
+    registered = pd.DataFrame(
+        [("0123456789abcdef", "fedcba9876543210", moments[0], 8, 640, moments[1], moments[2])],
+        columns=list(REGISTERED_COLUMNS),
+    )
+    text = Page(rendered(FRAME, {**tables, "registered_texts": registered})).text
+    expected = "0123456789ab fedcba9876543210 2026-01-01 00:00 UTC 8 640 2026-01-02 10:00 to 10:30 UTC"
+    assert expected in text
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from matplotlib.transforms import Bbox
 from flows.report.components import component_rows
 from flows.report.figures import FIGURES, draw_figures, render_png, render_svg
 from flows.report.forest import forest_rows
+from flows.report.glossary import FIGURE_COLUMNS
 from flows.report.power_curves import EXACT, power_rows
 from flows.report.slopes import slope_rows
 from flows.report.strip import strip_rows
@@ -71,6 +72,7 @@ def test_a_figure_has_data_and_renders_to_both_formats(
 ) -> None:
     figure, data = drawn[name]
     assert len(data) > 0
+    assert list(data.columns) == list(FIGURE_COLUMNS[name])
     buffer = io.BytesIO()
     data.to_parquet(buffer)
     assert len(pd.read_parquet(buffer)) == len(data)
