@@ -151,7 +151,7 @@ def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
     blocks: list[Block] = [_facts(study)]
     blocks.append(
         table(
-            "Models",
+            "Models, with their prices in USD per million tokens of input and output",
             study.models,
             [
                 field_column("model", "model", text, numeric=False),
@@ -161,7 +161,7 @@ def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
                 Column("started", lambda row: span(row["first"], row["last"]), False),
                 field_column("adapter", "adapter_version", text, numeric=False),
                 field_column("agent loop", "scaffold_version", text, numeric=False),
-                Column("USD per million tokens in, out", lambda row: _price(study, row["model"]), optional=True),
+                Column("prices", lambda row: _price(study, row["model"]), optional=True),
                 Column("cost", _cost),
             ],
         )

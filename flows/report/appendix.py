@@ -98,6 +98,8 @@ METHODS = (
 
 COVERAGE, FALSE = "coverage", "false conclusions"
 """Of the kinds of measure in a calibration, those that promise something in per cent."""
+_SEVERAL = ("all hypotheses", "any of ")
+"""How a measure of several hypotheses begins; those of single ones stand in the full list."""
 
 
 def methods(calibration: Calibration) -> Section:
@@ -128,13 +130,15 @@ def methods(calibration: Calibration) -> Section:
     ]
     if len(missed):
         blocks.append(_every(missed, "Measures that miss what is promised"))
-    blocks.append(Fold(f"All {count(len(rows))} measures, with power and bias", (_every(rows, "Every measure"),)))
+    everything = (_every(rows, "Every measure"),)
+    blocks.append(Fold(f"All {count(len(rows))} measures, with power and bias", everything, printed=False))
     return Section("methods", "Methods, and how well they do what they promise", blocks)
 
 
 def _measured(rows: pd.DataFrame, measure: str, caption: str) -> Block:
     """One row per table and interval or test: the worst of populations and scopes, and the mean."""
-    own = rows[(rows["measure"] == measure) & rows["nominal"].notna()]
+    single = (rows["table"] == "verdicts") & ~rows["quantity"].str.startswith(_SEVERAL)
+    own = rows[(rows["measure"] == measure) & rows["nominal"].notna() & ~single]
     found = []
     for (name, quantity), group in own.groupby(["table", "quantity"], sort=False):
         worst = group.sort_values("value", ascending=measure == COVERAGE, kind="stable").iloc[0]

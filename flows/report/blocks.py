@@ -99,6 +99,8 @@ class Fold:
 
     title: str
     blocks: tuple[Any, ...]
+    printed: bool = True
+    """Also on paper; what is long and in the tables anyway is not."""
     kind: str = "fold"
 
 

@@ -73,7 +73,7 @@ def ranking(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
     if any(known(value) and value for value in ranks["conservative"]):
         blocks.append(Paragraph("With two or three models the test is conservative: it rejects less often than 5%."))
     if len(gaps):
-        blocks.append(Fold(f"Gaps of all {count(len(gaps))} pairs and levels", (_pairs(gaps),)))
+        blocks.append(Fold(f"Gaps of all {count(len(gaps))} pairs and levels", (_pairs(gaps),), printed=False))
     return Section("ranks", "Does the ranking hold?", blocks)
 
 
