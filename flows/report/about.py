@@ -78,13 +78,14 @@ def gap_warnings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     if cells.empty:
         return []
     counts = cells["state"].value_counts()
-    words = {
-        "all infra_error": "hold infrastructure errors only and have no rate at all",
-        "partial": "are partial",
-        "missing": "have no episode yet",
-        "unsupported": "cannot be run by their model",
+    said = {
+        "all infra_error": ("has infrastructure errors only", "have infrastructure errors only"),
+        "partial": ("is partial", "are partial"),
+        "missing": ("has no episode yet", "have no episode yet"),
+        "unsupported": ("cannot be run by its model", "cannot be run by their model"),
     }
-    return [f"{counts[state]} of {len(cells)} cells {words[state]}." for state in STATES if counts.get(state, 0)]
+    found = [(counts[state], said[state]) for state in STATES if counts.get(state, 0)]
+    return [f"{number} of {len(cells)} cells {one if number == 1 else many}." for number, (one, many) in found]
 
 
 WORDS = (

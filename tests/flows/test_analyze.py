@@ -150,7 +150,7 @@ def test_a_study_of_infrastructure_errors_alone_has_no_rate_and_says_so_loudly(a
     assert done.table("verdicts")["reason"].notna().all()
     assert "analyze: all infra_error: alpha: all 12 cells" in done.said
     alert = done.report.split('role="alert"')[1].split("</div>")[0]
-    assert "24 of 24 cells hold infrastructure errors only and have no rate at all." in alert
+    assert "24 of 24 cells have infrastructure errors only." in alert
     assert "of 240 episodes (100.0%) ended in an infrastructure error" in alert
     assert "0.0%" not in done.report.split("<main>")[0]
 

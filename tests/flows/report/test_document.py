@@ -267,7 +267,7 @@ def tables_of_warning(code: str) -> pd.DataFrame:
 def test_gaps_in_the_grid_are_said_first_and_listed() -> None:
     html = rendered(FRAME, tables_of(FRAME, gaps=True))
     alert = html.split('role="alert"')[1].split("</div>")[0]
-    assert "1 of 4 cells are partial." in alert or "1 of 4 cells is partial." in alert
+    assert "1 of 4 cells is partial." in alert
     assert "infrastructure error" in alert
     listed = Page(html).text
     for words in ("query-hard-paraphrase-p3 partial 5 of 8 3", "query-hard-temperature-0.7 unsupported"):
