@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -152,7 +153,7 @@ def test_a_study_of_infrastructure_errors_alone_has_no_rate_and_says_so_loudly(a
     alert = done.report.split('role="alert"')[1].split("</div>")[0]
     assert "24 of 24 cells have infrastructure errors only." in alert
     assert "of 240 episodes (100.0%) ended in an infrastructure error" in alert
-    assert "0.0%" not in done.report.split("<main>")[0]
+    assert not re.search(r"(?<!\d)0\.0%", done.report.split("<main>")[0])
 
 
 @pytest.mark.slow
@@ -189,10 +190,12 @@ def test_one_level_has_no_spread_and_no_level_terms(analyze: Any) -> None:
 
 @pytest.mark.slow
 def test_unbalanced_run_seeds_weigh_instances_alike(analyze: Any) -> None:
-    odd = FULL["instance_id"].str.endswith(("1", "3")) & (FULL["run_seed"] == 2)
-    done = analyze(FULL[~odd])
+    odd = FULL["instance_id"].str.endswith(("1", "3"))
+    rows = FULL.assign(passed=FULL["passed"] & ~odd, failure_class=FULL["failure_class"].where(~odd, "wrong_answer"))
+    rows = rows[~odd | (rows["run_seed"] == 1)]
+    done = analyze(rows)
     rates = done.table("pass_rates")
-    base = FULL[~odd & (FULL["axis"] == "none") & (FULL["model"] == "alpha")]
+    base = rows[(rows["axis"] == "none") & (rows["model"] == "alpha")]
     strata = base.groupby(["family", "difficulty", "instance_id"])["passed"].mean().groupby(["family"]).mean()
     own = rates[(rates["scope"] == "model") & (rates["model"] == "alpha") & (rates["axis"] == "none")]
     assert own["pass_rate"].iloc[0] == pytest.approx(float(strata.mean()))
@@ -233,7 +236,7 @@ def test_missing_partial_scores_and_lopsided_infrastructure_errors_are_counted(a
     ungraded = rows.index[rows["axis"] == "none"][:7]
     rows.loc[ungraded, "partial_score"] = pd.NA
     broken = rows.index[(rows["level"] == "0.7") & (rows["model"] == "alpha")][:6]
-    rows.loc[broken, "passed"] = pd.NA
+    rows.loc[broken, ["passed", "partial_score"]] = pd.NA
     rows.loc[broken, ["infra_error", "outcome", "failure_class"]] = [True, "infra_error", "server_error"]
     done = analyze(rows)
     scores = overall(done.table("partial_scores"), axis="none", level="baseline")
@@ -242,7 +245,11 @@ def test_missing_partial_scores_and_lopsided_infrastructure_errors_are_counted(a
     infra = done.table("infra_errors").query("scope == 'model' and model == 'alpha' and level == '0.7'").iloc[0]
     assert infra["infra_errors"] == 6
     assert infra["minus_baseline"] == pytest.approx(6 / 20)
-    assert infra["if_infra_failed"] < infra["pass_rate"] < infra["if_infra_passed"]
+    own = rows[(rows["model"] == "alpha") & (rows["level"] == "0.7")]
+    for name, value in (("if_infra_failed", False), ("if_infra_passed", True)):
+        means = own["passed"].fillna(value).astype(float).groupby([own["family"], own["instance_id"]]).mean()
+        assert infra[name] == pytest.approx(float(means.groupby("family").mean().mean()))
+    assert infra["if_infra_failed"] < infra["pass_rate"] <= infra["if_infra_passed"]
     assert "6 of 240 episodes (2.5%) ended in an infrastructure error" in done.report
 
 
