@@ -105,9 +105,9 @@ _SEVERAL = ("all hypotheses", "any of ")
 def methods(calibration: Calibration) -> Section:
     """The methods and what was measured of them."""
     origin = (
-        "shipped with the code that wrote this report"
+        "The table ships with the code that wrote this report"
         if calibration.shipped
-        else "made beside these results with their own manifest"
+        else "The table was made beside these results"
     )
     rows = calibration.rows
     promised = rows[rows["misses"].notna()]
@@ -118,7 +118,7 @@ def methods(calibration: Calibration) -> Section:
             "What these methods promise was measured on simulated studies whose truth is known: outcomes drawn from "
             "the documented error model of the scripted agents and analyzed by the same code. Three populations: "
             "`scripted`, the agents as documented; `correlated`, where runs of one instance depend on each other; `no "
-            "effects`, where no change matters either. This table was " + origin + ", by the command"
+            "effects`, where no change matters either. " + origin + "; the command that made it:"
         ),
         Verbatim(calibration.command or "unknown"),
         _measured(rows, COVERAGE, "Share of 95% intervals that hold the true value; 95% or more is promised"),

@@ -278,8 +278,8 @@ def test_measured_coverage_stands_in_the_appendix_with_the_command_that_made_it(
     html: str, tables: dict[str, pd.DataFrame]
 ) -> None:
     text = Page(html).text
-    assert "shipped with the code" in text
-    assert "by the command agent-bench calibration --studies 25" in text
+    assert "The table ships with the code" in text
+    assert "the command that made it: agent-bench calibration --studies 25" in text
     assert "pass_rates 95% interval, one run 95.0% 93.1% 90.0% 1.0 no effects, cell 1,200" in text
     assert "deltas excludes 0, paired 5.0% 4.0% 4.0% 1.0 scripted, model 90" in text
     assert "1 of 3 measures are beyond what is promised" in text
