@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import platform
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from flows.console import Console
 from flows.context import Study
-from flows.episodes.books import TOKENS, Booking, Books, read_books
+from flows.episodes.books import TOKENS, Booking, Books, by_host, read_books
 from flows.episodes.ledger import Ledger
 from flows.errors import ConfigurationError
 from flows.outcomes import INFRA_ERROR
 
 RUNNING = "under way"
+ELSEWHERE = "held by another machine: from here nobody sees whether it runs"
 ABANDONED = "abandoned: its process died; may have been spent"
 RELEASED = "released by `agent-bench ledger reconcile`"
 DISCARDED = "discarded: the episode was attempted again"
 INTERRUPTED = "broken off: nothing was kept of it"
 FAILED = f"ended in {INFRA_ERROR}"
 KEPT = "kept: its transcript stands"
-FATES = (KEPT, FAILED, DISCARDED, INTERRUPTED, RUNNING, ABANDONED, RELEASED)
+FATES = (KEPT, FAILED, DISCARDED, INTERRUPTED, RUNNING, ELSEWHERE, ABANDONED, RELEASED)
 
 _HEADINGS = ("attempts", "spent", "unknown", "reserved", "abandoned", "tokens in", "cached", "out", "reasoning")
 
@@ -31,6 +33,8 @@ def fate_of(study: Study, books: Books) -> dict[str, str]:
     for each in books.bookings:
         if each.reservation in books.abandoned:
             fate = ABANDONED
+        elif each.reservation in books.away:
+            fate = ELSEWHERE
         elif each.is_open:
             fate = RUNNING
         elif not each.tokens:
@@ -69,6 +73,7 @@ def ledger_text(study: Study) -> str:
         f"  spent {totals.spent:.4f}, unknown {totals.unknown:.4f}, reserved {totals.reserved:.4f} (of these "
         f"abandoned {sum(each.reserved for each in books.left_behind):.4f}): {totals.committed:.4f} of the cap of "
         f"{cap:.2f}, free {max(cap - totals.committed, 0.0):.4f}" + (f"; released {released:.4f}" if released else ""),
+        *host_lines(books.elsewhere),
     ]
     if not books.bookings:
         return "\n".join(lines)
@@ -80,6 +85,16 @@ def ledger_text(study: Study) -> str:
     if any(value is None for each in books.bookings for value in each.tokens.values()):
         lines += ["", "  +: tokens of calls whose usage is not known, or of an earlier version's ledger, come on top"]
     return "\n".join(lines)
+
+
+def host_lines(elsewhere: Iterable[Booking]) -> list[str]:
+    """What other machines hold: a line each, with the first moment since when."""
+    return [
+        f"  {sum(each.reserved for each in held):.4f} USD of the reserved are held by another machine ({host}) for "
+        f"{len(held)} episodes, the first since {min(each.at for each in held)}; once you know that nothing runs "
+        f"there, `agent-bench ledger reconcile --host {host}` frees them"
+        for host, held in by_host(elsewhere).items()
+    ]
 
 
 def _table(title: str, books: Books, group: Callable[[Booking], str], order: Sequence[str] = ()) -> list[str]:
@@ -117,27 +132,44 @@ def _sum(counts: Iterable[int | None]) -> str:
     return f"{sum(value for value in values if value is not None)}{'+' if None in values else ''}"
 
 
-def reconcile(study: Study, console: Console, ask: Callable[[str], str] | None, *, yes: bool) -> None:
+def reconcile(
+    study: Study, console: Console, ask: Callable[[str], str] | None, *, yes: bool, hosts: Collection[str] = ()
+) -> None:
     """List what dead processes hold and, if that is wanted, free it with an audit line for each.
 
     Args:
         ask: Puts a question to a person and returns the answer; null where nobody can be asked.
         yes: Do it without a question.
+        hosts: Other machines on which, as the user vouches, nothing works on this root any more: what they hold is
+            freed as well.
 
     Raises:
-        ConfigurationError: there is something to free, nobody to ask, and no `yes`; nothing was changed.
+        ConfigurationError: there is something to free, nobody to ask, and no `yes`; or a host that is this machine, or
+            holds nothing. Nothing was changed.
         StoreError: the ledger cannot be read or written.
     """
-    abandoned = read_books(study.store.ledger).left_behind
-    if not abandoned:
-        console.line("ledger: no process that died holds money; nothing to release")
+    books = read_books(study.store.ledger)
+    for host in hosts:
+        _check_host(host, books)
+    vouched = [each for each in books.elsewhere if each.host in hosts]
+    others = [each for each in books.elsewhere if each.host not in hosts]
+    held = [*books.left_behind, *vouched]
+    for line in host_lines(others):
+        console.line(f"ledger: {line.strip()}")
+    if not held:
+        console.line("ledger: no process of this machine that died holds money; nothing to release")
         return
-    usd = sum(each.reserved for each in abandoned)
-    console.line(f"ledger: {usd:.4f} USD are held for {len(abandoned)} attempts whose process died:")
-    for each in abandoned:
+    console.line(f"ledger: {sum(each.reserved for each in held):.4f} USD can be released, of {len(held)} attempts:")
+    for each in held:
+        whose = f"process {each.pid} of {each.host}" if each in vouched else f"process {each.pid}, which died"
         console.line(
-            f"  {each.reserved:.4f} USD  {each.model} {each.cell} {each.episode} attempt {each.attempt}, process "
-            f"{each.pid}, since {each.at}"
+            f"  {each.reserved:.4f} USD  {each.model} {each.cell} {each.episode} attempt {each.attempt}, {whose}, "
+            f"since {each.at}"
+        )
+    if vouched:
+        console.line(
+            f"You vouch that nothing on {', '.join(sorted(set(hosts)))} works on this root any more: from here nobody "
+            "can see that. What still runs there would go on spending money that is then free to be spent again."
         )
     if not yes and ask is None:
         raise ConfigurationError(
@@ -146,13 +178,26 @@ def reconcile(study: Study, console: Console, ask: Callable[[str], str] | None, 
         )
     if not yes and ask is not None:
         console.line("The provider may have billed these attempts: look at its bill first. Released money may be spent")
-        console.line("again. Do it only while no other machine works on this root.")
+        console.line("again.")
         if ask("Release all of them? [y/N] ").strip().lower() not in ("y", "yes"):
             console.line("ledger: nothing was released")
             return
     ledger = Ledger(study.store.ledger, study.manifest.budget.cap_usd)
-    released = ledger.release_abandoned(only=[each.reservation for each in abandoned])
+    released = ledger.release_abandoned(hosts, only=[each.reservation for each in held])
     console.line(
         f"ledger: released {sum(released.values()):.4f} USD of {len(released)} attempts, each with a line in "
         f"{study.store.ledger}; {ledger.totals().committed:.4f} of {ledger.cap_usd:.2f} USD are committed now"
     )
+
+
+def _check_host(host: str, books: Books) -> None:
+    """Raise `ConfigurationError` where to vouch for a machine makes no sense."""
+    if host == platform.node():
+        raise ConfigurationError(
+            f"--host {host} is this machine: which of its processes live is looked up, nobody has to vouch for them; "
+            "leave the option out"
+        )
+    known = by_host(books.elsewhere)
+    if host not in known:
+        holding = f"those that hold money are {', '.join(known)}" if known else "no other machine holds money"
+        raise ConfigurationError(f"--host {host}: a machine of this name holds nothing; {holding}")

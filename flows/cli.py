@@ -117,6 +117,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("action", nargs="?", choices=["reconcile"], help="free what dead processes hold")
     sub.add_argument("--yes", action="store_true", help="with reconcile: free it without asking")
+    sub.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with reconcile: free also what the machine NAME holds; you vouch that nothing there works on this root "
+        "any more (repeatable)",
+    )
     _add_study_options(sub)
     sub.set_defaults(command=_ledger, model=None, cell=None, refuse=sub.error)
     sub = commands.add_parser(
@@ -404,6 +412,8 @@ def _status(arguments: argparse.Namespace) -> int:
 def _ledger(arguments: argparse.Namespace) -> int:
     if arguments.yes and arguments.action is None:
         arguments.refuse("--yes belongs to `ledger reconcile`")
+    if arguments.host and arguments.action is None:
+        arguments.refuse("--host belongs to `ledger reconcile`")
     from flows.bookkeeping import ledger_text, reconcile
     from flows.console import Console
     from flows.context import Study
@@ -413,7 +423,7 @@ def _ledger(arguments: argparse.Namespace) -> int:
         print(ledger_text(study))
         return 0
     on_terminal = sys.stdin is not None and sys.stdin.isatty()
-    reconcile(study, Console(), _asked if on_terminal else None, yes=arguments.yes)
+    reconcile(study, Console(), _asked if on_terminal else None, yes=arguments.yes, hosts=arguments.host)
     return 0
 
 

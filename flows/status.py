@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from flows.bookkeeping import host_lines
 from flows.context import Study
-from flows.episodes.books import read_books
+from flows.episodes.books import Booking, read_books
 from flows.episodes.ledger import Totals
 from flows.files import storage
 from flows.grid import Cell, episode_count
@@ -44,7 +45,9 @@ class Status:
     totals: Totals
     cap_usd: float
     running: int
-    """Episodes of these cells that a living process holds money for."""
+    """Episodes of these cells that a living process of this machine holds money for."""
+    elsewhere: Sequence[Booking]
+    """Attempts of the whole root that other machines hold money for, whether they run or not."""
     recent: int
     """Episodes that finished within the last `PACE_WINDOW_S`."""
     recent_span_s: float
@@ -67,8 +70,8 @@ class Status:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the present pace; null while nothing runs or nothing was finished lately."""
-        if not self.running or self.recent < 2 or self.recent_span_s <= 0:
+        """At the present pace, of whichever machine; null while nothing runs or nothing was finished lately."""
+        if not (self.running or self.elsewhere) or self.recent < 2 or self.recent_span_s <= 0:
             return None
         return (self.planned - self.done) * self.recent_span_s / self.recent
 
@@ -97,6 +100,7 @@ def read_status(study: Study, now: float | None = None) -> Status:
         totals=books.totals,
         cap_usd=study.manifest.budget.cap_usd,
         running=sum((each.model, each.cell) in chosen for each in books.running),
+        elsewhere=books.elsewhere,
         recent=len(recent),
         recent_span_s=max(recent, default=0.0),
     )
@@ -120,7 +124,8 @@ def status_text(study: Study, status: Status, *, list_cells: bool = False) -> st
         f"study {study.manifest.study}, profile {study.manifest.profile}, seed {study.manifest.seed}, "
         f"root {study.store.root}",
         f"  episodes  {status.done} of {status.planned} done, {left} left, {status.infra_errors} infra_error "
-        f"among these, {status.running} running",
+        f"among these, {status.running} running"
+        + (f" here, {len(status.elsewhere)} held by other machines" if status.elsewhere else ""),
         f"  spend     {totals.spent:.4f} USD of {status.cap_usd:.2f}; reserved {totals.reserved:.4f}, unknown "
         f"{totals.unknown:.4f}; free {max(status.cap_usd - totals.committed, 0.0):.4f}",
         f"  time left {_duration(status)}",
@@ -130,7 +135,7 @@ def status_text(study: Study, status: Status, *, list_cells: bool = False) -> st
             f"  {sum(abandoned.values()):.4f} USD of the reserved are held for {len(abandoned)} episodes whose process "
             "died; when you know that they were not spent, `agent-bench ledger reconcile` frees them"
         )
-    lines += ["", *_model_lines(status)]
+    lines += [*host_lines(status.elsewhere), "", *_model_lines(status)]
     lines += [
         f"  WARNING: every finished episode of cell {each.cell.id} of model {each.model} is an infra_error"
         for each in status.cells
@@ -144,11 +149,11 @@ def status_text(study: Study, status: Status, *, list_cells: bool = False) -> st
 def _duration(status: Status) -> str:
     if status.done == status.planned:
         return "none: every episode is done"
-    if not status.running:
+    if not status.running and not status.elsewhere:
         return "nothing is running"
     seconds = status.seconds_left
     if seconds is None:
-        return "not known yet"
+        return "not known yet" if status.running else "not known: nothing is running here, other machines may be at work"
     hours, minutes = divmod(round(seconds / 60), 60)
     pace = 60 * status.recent / status.recent_span_s
     return f"about {hours} h {minutes:02} min at {pace:.1f} episodes a minute"

@@ -26,10 +26,12 @@ class Booking:
     attempt: int
     """Its number; an attempt of which nothing was kept is followed by one of the same number."""
     pid: int
+    host: str | None
+    """The machine of that process; null in ledgers of earlier versions."""
     at: str
     """When it began, ISO 8601, UTC."""
     reserved: float
-    """Still held: the attempt is under way, or its process died."""
+    """Still held: the attempt is under way, its process died, or it is another machine's."""
     spent: float = 0.0
     unknown: float = 0.0
     """Upper bound of calls whose usage nobody said."""
@@ -49,12 +51,20 @@ class Books:
     """In the order in which they were reserved."""
     totals: Totals
     abandoned: frozenset[str]
-    """Reservations whose process died."""
+    """Reservations of this machine whose process died."""
+    away: frozenset[str]
+    """Reservations of other machines: nothing tells from here whether their processes live."""
 
     @property
     def running(self) -> list[Booking]:
-        """Attempts that a living process holds money for."""
-        return [each for each in self.bookings if each.is_open and each.reservation not in self.abandoned]
+        """Attempts that a living process of this machine holds money for."""
+        gone = self.abandoned | self.away
+        return [each for each in self.bookings if each.is_open and each.reservation not in gone]
+
+    @property
+    def elsewhere(self) -> list[Booking]:
+        """Attempts that another machine holds money for."""
+        return [each for each in self.bookings if each.reservation in self.away]
 
     @property
     def left_behind(self) -> list[Booking]:
@@ -79,7 +89,12 @@ def books_of(entries: Iterable[dict[str, Any]]) -> Books:
         key = entry["id"]
         if entry["op"] == "reserve":
             names = ("model", "cell", "episode", "attempt", "pid", "at")
-            bookings[key] = Booking(**{name: entry[name] for name in names}, reservation=key, reserved=entry["usd"])
+            bookings[key] = Booking(
+                **{name: entry[name] for name in names},
+                host=entry.get("host"),
+                reservation=key,
+                reserved=entry["usd"],
+            )
             continue
         booking = bookings[key]
         if entry["op"] == "extend":
@@ -91,4 +106,12 @@ def books_of(entries: Iterable[dict[str, Any]]) -> Books:
         else:
             booking.reserved, booking.spent, booking.unknown = 0.0, entry["spent_usd"], entry["unknown_usd"]
             booking.tokens = {name: entry.get(name) for name in TOKENS}
-    return Books(list(bookings.values()), totals, frozenset(totals.abandoned()))
+    return Books(list(bookings.values()), totals, frozenset(totals.abandoned()), frozenset(totals.elsewhere()))
+
+
+def by_host(bookings: Iterable[Booking]) -> dict[str, list[Booking]]:
+    """Machine → its bookings, both in order."""
+    hosts: dict[str, list[Booking]] = {}
+    for each in bookings:
+        hosts.setdefault(str(each.host), []).append(each)
+    return dict(sorted(hosts.items()))

@@ -5,7 +5,7 @@ An append-only JSONL file, changed only under its lock:
     {"op": "reserve", "id", "usd", "model", "cell", "episode", "attempt", "pid", "host", "born", "at"}
     {"op": "extend",  "id", "usd"}
     {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning"}
-    {"op": "release", "id", "usd", "pid", "at"}
+    {"op": "release", "id", "usd", "pid", "at"}                 with "host" if somebody vouched for that machine
 
 An episode's upper bound is one reservation; a conversation of several tasks holds all of theirs before it starts. A
 reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
@@ -46,11 +46,12 @@ class Totals:
     open: dict[str, float] = field(default_factory=dict)
     """Reservation id → USD still reserved."""
     owners: dict[str, Owner] = field(default_factory=dict)
-    """Reservation id → the process that made it."""
+    """Reservation id → the process that made it; of those that are open."""
     released: set[str] = field(default_factory=set)
     """Ids of the reservations that were freed without a settlement."""
     spent_by_model: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     models: dict[str, str] = field(default_factory=dict)
+    """Reservation id → its model; of those that are open or released: what can still be settled."""
 
     @property
     def reserved(self) -> float:
@@ -81,23 +82,24 @@ class Totals:
         elif entry["op"] == "extend":
             self.open[key] += entry["usd"]
         elif entry["op"] == "release":
-            del self.open[key]
+            del self.open[key], self.owners[key]
             self.released.add(key)
         else:
             if key not in self.released:
-                del self.open[key]
+                del self.open[key], self.owners[key]
             self.released.discard(key)
             self.spent += entry["spent_usd"]
             self.unknown += entry["unknown_usd"]
-            self.spent_by_model[self.models[key]] += entry["spent_usd"]
+            self.spent_by_model[self.models.pop(key)] += entry["spent_usd"]
 
 
 class Ledger:
     """The ledger at `path` with its cap.
 
     Every operation locks the file, reads what others appended since, and appends whole lines. Nothing is reserved
-    that does not fit, and a settlement books at most what was reserved; so what counts against the cap never exceeds
-    it in any interleaving of processes. Every operation raises `StoreError` where the disk refuses.
+    that does not fit; so as long as no attempt costs more than was reserved for it, what counts against the cap never
+    exceeds it in any interleaving of processes. What a provider bills beyond that is booked in full, whatever the cap:
+    it counts in every later reservation. Every operation raises `StoreError` where the disk refuses.
     """
 
     def __init__(self, path: Path, cap_usd: float) -> None:
@@ -201,18 +203,22 @@ class Ledger:
         """
         with self._lines.locked():
             self._catch_up()
-            abandoned = self._totals.abandoned()
-            abandoned |= {
+            vouched = {
                 key: usd for key, usd in self._totals.elsewhere().items() if self._totals.owners[key].host in hosts
+            }
+            freed = {
+                key: usd
+                for key, usd in (self._totals.abandoned() | vouched).items()
+                if only is None or key in only
             }
             entries = [
                 {"op": "release", "id": key, "usd": usd, "pid": os.getpid(), "at": _now()}
-                for key, usd in abandoned.items()
-                if only is None or key in only
+                | ({"host": self._totals.owners[key].host} if key in vouched else {})
+                for key, usd in freed.items()
             ]
             if entries:
                 self._append(entries, durable=True)
-        return {key: usd for key, usd in abandoned.items() if only is None or key in only}
+        return freed
 
     def _append_if_they_fit(self, entries: Sequence[dict[str, Any]], durable: bool = True) -> bool:
         with self._lines.locked():

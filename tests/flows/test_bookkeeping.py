@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import platform
 import pty
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from flows.bookkeeping import (
     ABANDONED,
     DISCARDED,
+    ELSEWHERE,
     FAILED,
     INTERRUPTED,
     KEPT,
@@ -48,14 +50,14 @@ def study(tmp_path: Path) -> Study:
     return open_study(tmp_path)
 
 
-def reserve(study: Study, usd: float, *, dead: bool = False, **owner: Any) -> str:
-    """A reservation, of a process that died if `dead`."""
+def reserve(study: Study, usd: float, *, dead: bool = False, host: str | None = None, **owner: Any) -> str:
+    """A reservation, of a process that died if `dead`, of another machine if a `host` is named."""
     whose = {"model": "m", "cell": "c", "episode": "e", "attempt": 1, **owner}
     reservation = Ledger(study.store.ledger, 100.0).reserve(usd, **whose)
     assert reservation is not None
-    if dead:
+    if dead or host:
         lines = [json.loads(line) for line in study.store.ledger.read_text().splitlines()]
-        lines[-1]["pid"] = DEAD_PID
+        lines[-1] |= {"pid": DEAD_PID} if dead else {"host": host}
         study.store.ledger.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return reservation
 
@@ -82,9 +84,9 @@ def table(text: str, title: str) -> dict[str, list[str]]:
     raise AssertionError(f"no table {title!r} in\n{text}")
 
 
-def reconciled(study: Study, *, yes: bool = False, answer: str | None = None) -> str:
+def reconciled(study: Study, *hosts: str, yes: bool = False, answer: str | None = None) -> str:
     out = io.StringIO()
-    reconcile(study, Console(out), None if answer is None else lambda _question: answer, yes=yes)
+    reconcile(study, Console(out), None if answer is None else lambda _question: answer, yes=yes, hosts=hosts)
     return out.getvalue()
 
 
@@ -216,7 +218,7 @@ def test_releases_what_dead_processes_hold_and_nothing_else(study: Study, yes: b
         reserve(study, 4.0, episode="alive"),
     )
     out = reconciled(study, yes=yes, answer=answer)
-    assert f"3.0000 USD  m c dead attempt 1, process {DEAD_PID}, since 2" in out
+    assert f"3.0000 USD  m c dead attempt 1, process {DEAD_PID}, which died, since 2" in out
     assert "released 3.0000 USD of 2 attempts" in out
     assert "4.0000 of 100.00 USD are committed now" in out
     assert Ledger(study.store.ledger, 1.0).totals().open == {alive: 4.0}
@@ -247,6 +249,54 @@ def test_releases_only_what_was_listed(study: Study) -> None:
     assert fate_of(study, read_books(study.store.ledger)) == {listed: RELEASED, later[0]: ABANDONED}
 
 
+def test_what_another_machine_holds_is_told_apart_and_is_no_dead_processs(study: Study) -> None:
+    away, here = reserve(study, 3.0, host="big-one", episode="away"), reserve(study, 4.0, episode="here")
+    since = json.loads(study.store.ledger.read_text().splitlines()[0])["at"]
+    told = f"3.0000 USD of the reserved are held by another machine (big-one) for 1 episodes, the first since {since}"
+    assert told in ledger_text(study)
+    assert "`agent-bench ledger reconcile --host big-one` frees them" in ledger_text(study)
+    assert fate_of(study, read_books(study.store.ledger)) == {away: ELSEWHERE, here: RUNNING}
+    assert table(ledger_text(study), "what became of it")[ELSEWHERE][:4] == ["1", "0.0000", "0.0000", "3.0000"]
+    out = reconciled(study, yes=True)
+    assert told in out
+    assert "nothing to release" in out
+    assert Ledger(study.store.ledger, 1.0).totals().open == {away: 3.0, here: 4.0}
+
+
+def test_what_another_machine_holds_is_freed_once_somebody_vouches_for_it(study: Study) -> None:
+    first, second, third, dead, here = (
+        reserve(study, 1.0, host="one", episode="first"),
+        reserve(study, 2.0, host="two", episode="second"),
+        reserve(study, 4.0, host="three", episode="third"),
+        reserve(study, 8.0, dead=True, episode="dead"),
+        reserve(study, 16.0, episode="here"),
+    )
+    listed = reconciled(study, "one", "two", answer="n")
+    assert "1.0000 USD  m c first attempt 1, process" in listed
+    assert f"process {os.getpid()} of one, since 2" in listed
+    assert "You vouch that nothing on one, two works on this root any more" in listed
+    assert Ledger(study.store.ledger, 1.0).totals().reserved == 31.0
+    assert "released 11.0000 USD of 3 attempts" in reconciled(study, "one", "two", yes=True)
+    assert Ledger(study.store.ledger, 1.0).totals().open == {third: 4.0, here: 16.0}
+    audit = [json.loads(line) for line in study.store.ledger.read_text().splitlines()][-3:]
+    assert {(line["op"], line["id"], line["usd"], line.get("host")) for line in audit} == {
+        ("release", dead, 8.0, None),
+        ("release", first, 1.0, "one"),
+        ("release", second, 2.0, "two"),
+    }
+    assert fate_of(study, read_books(study.store.ledger))[first] == RELEASED
+
+
+def test_nobody_vouches_for_this_machine_or_for_one_that_holds_nothing(study: Study) -> None:
+    reserve(study, 3.0, host="big-one")
+    reserve(study, 4.0, dead=True)
+    with pytest.raises(ConfigurationError, match=f"--host {platform.node()} is this machine"):
+        reconciled(study, platform.node(), yes=True)
+    with pytest.raises(ConfigurationError, match="--host bigone: a machine of this name holds nothing.*are big-one"):
+        reconciled(study, "big-one", "bigone", yes=True)
+    assert Ledger(study.store.ledger, 1.0).totals().reserved == 7.0
+
+
 # --- the command line ---------------------------------------------------------------------------------------------
 
 
@@ -255,6 +305,20 @@ def test_yes_alone_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[st
         main(["ledger", "--yes", "--manifest", str(write_manifest(tmp_path))])
     assert leaving.value.code == 2
     assert "--yes belongs to `ledger reconcile`" in capsys.readouterr().err
+
+
+def test_a_host_alone_is_a_mistake_and_several_may_be_named(
+    study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = ["--manifest", str(study.manifest_path)]
+    with pytest.raises(SystemExit) as leaving:
+        main(["ledger", "--host", "one", *manifest])
+    assert leaving.value.code == 2
+    assert "--host belongs to `ledger reconcile`" in capsys.readouterr().err
+    for host in ("one", "two"):
+        reserve(study, 1.0, host=host)
+    assert main(["ledger", "reconcile", "--yes", "--host", "one", "--host", "two", *manifest]) == 0
+    assert "released 2.0000 USD of 2 attempts" in capsys.readouterr().out
 
 
 def test_command_prints_the_tables_and_reconciles(study: Study, capsys: pytest.CaptureFixture[str]) -> None:

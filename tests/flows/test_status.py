@@ -142,6 +142,22 @@ def test_reservations_of_dead_processes_are_not_running_and_show(study: Study) -
     assert "3.0000 USD of the reserved are held for 1 episodes whose process died" in page(study, status)
 
 
+def test_what_another_machine_holds_is_told_apart_from_what_runs_here(study: Study) -> None:
+    reserve(study, usd=3.0)
+    entry = json.loads(study.store.ledger.read_text())
+    study.store.ledger.write_text(json.dumps({**entry, "host": "big-one"}) + "\n")
+    status = read_status(study)
+    assert (status.running, len(status.elsewhere)) == (0, 1)
+    told = page(study, status)
+    assert "0 running here, 1 held by other machines" in told
+    assert f"held by another machine (big-one) for 1 episodes, the first since {entry['at']}" in told
+    assert "time left not known: nothing is running here, other machines may be at work" in told
+    assert "process died" not in told
+    finish(study, 0, 60.0)
+    finish(study, 1, 120.0)
+    assert read_status(study, NOW).seconds_left == pytest.approx(12 * 60.0), "its pace is seen by its markers"
+
+
 def test_what_another_process_tears_or_sets_aside_meanwhile_is_no_failure(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -99,6 +99,30 @@ def test_a_line_says_who_reserved_what_and_when(path: Path) -> None:
     assert line == {"op": "reserve", "id": reservation, "usd": 0.5, **owner, **OWNER, "attempt": 3}
 
 
+def test_what_is_billed_beyond_a_reservation_is_booked_in_full_and_leaves_no_room_for_another(path: Path) -> None:
+    ledger = Ledger(path, 10.0)
+    over, held = reserved(ledger, 4.0), reserved(ledger, 4.0)
+    ledger.settle(over, **usage(7.0))
+    assert sums(Ledger(path, 10.0).totals()) == (7.0, 0.0, 4.0)
+    assert ledger.totals().committed == 11.0
+    for later in (ledger, Ledger(path, 10.0)):
+        assert later.reserve(0.001, **OWNER) is None
+        assert not later.extend(held, 0.001)
+    ledger.settle(held, **usage(1.0))
+    assert ledger.reserve(2.5, **OWNER) is None
+    assert ledger.reserve(2.0, **OWNER) is not None
+
+
+def test_what_is_settled_takes_no_memory(path: Path) -> None:
+    ledger = Ledger(path, 10.0)
+    for _ in range(5):
+        ledger.settle(reserved(ledger, 1.0), **usage(0.5))
+    kept = reserved(ledger, 1.0)
+    totals = ledger.totals()
+    assert list(totals.open) == list(totals.owners) == list(totals.models) == [kept]
+    assert totals.spent_by_model == {"m": 2.5}
+
+
 def test_settling_what_was_never_reserved_or_is_settled_is_a_defect_that_shows_and_writes_nothing(path: Path) -> None:
     ledger = Ledger(path, 1.0)
     settled = reserved(ledger, 0.5)
@@ -416,7 +440,7 @@ class Ledgers(RuleBasedStateMachine):
         self._owner: dict[str, int] = {}
         self._dead: set[str] = set()
         self._away: set[str] = set()
-        self._spent = self._unknown = self._released = 0.0
+        self._spent = self._unknown = self._overcharged = 0.0
 
     def teardown(self) -> None:
         self._folder.cleanup()
@@ -453,8 +477,9 @@ class Ledgers(RuleBasedStateMachine):
         if fits:
             self._open[reservation] += usd
 
-    @rule(reservation=consumes(held), which=WORKERS, spent=st.integers(0, 8), unknown=st.integers(0, 8))
+    @rule(reservation=consumes(held), which=WORKERS, spent=st.integers(0, 24), unknown=st.integers(0, 8))
     def settle(self, reservation: str, which: int, spent: int, unknown: int) -> None:
+        """What is billed beyond a reservation is booked in full: no later reservation overlooks it."""
         if reservation not in self._open:
             return
         usd = self._open.pop(reservation)
@@ -462,6 +487,7 @@ class Ledgers(RuleBasedStateMachine):
         self._ledgers[which].settle(reservation, **booked)
         self._spent += booked["spent_usd"]
         self._unknown += booked["unknown_usd"]
+        self._overcharged += max(booked["spent_usd"] + booked["unknown_usd"] - usd, 0.0)
 
     @rule(which=WORKERS, away=st.booleans())
     def die(self, which: int, away: bool) -> None:
@@ -498,9 +524,10 @@ class Ledgers(RuleBasedStateMachine):
             totals = ledger.totals()
             assert sums(totals) == (self._spent, self._unknown, sum(totals.open.values()))
             assert totals.open == self._open
-            assert totals.committed <= CAP
+            assert totals.committed <= CAP + self._overcharged
             assert totals.abandoned().keys() == self._dead & self._open.keys()
             assert totals.elsewhere().keys() == self._away & self._open.keys()
+            assert totals.owners.keys() == totals.models.keys() - totals.released == self._open.keys()
 
 
 Ledgers.TestCase.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
