@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from flows.console import Console
 from flows.context import Study
 from flows.episodes.books import TOKENS, Booking, Books, by_host, read_books
-from flows.episodes.ledger import Ledger
+from flows.episodes.ledger import Ledger, Totals
 from flows.errors import ConfigurationError
 from flows.outcomes import INFRA_ERROR
 
@@ -74,6 +74,7 @@ def ledger_text(study: Study) -> str:
         f"abandoned {sum(each.reserved for each in books.left_behind):.4f}): {totals.committed:.4f} of the cap of "
         f"{cap:.2f}, free {max(cap - totals.committed, 0.0):.4f}" + (f"; released {released:.4f}" if released else ""),
         *host_lines(books.elsewhere),
+        *cap_lines(totals, cap),
     ]
     if not books.bookings:
         return "\n".join(lines)
@@ -85,6 +86,23 @@ def ledger_text(study: Study) -> str:
     if any(value is None for each in books.bookings for value in each.tokens.values()):
         lines += ["", "  +: tokens of calls whose usage is not known, or of an earlier version's ledger, come on top"]
     return "\n".join(lines)
+
+
+def cap_lines(totals: Totals, cap_usd: float) -> list[str]:
+    """That a run ended at the cap, as long as it would end there again, and that more was billed than fits under it."""
+    lines = []
+    last = totals.capped
+    if last is not None and totals.committed + last.needed_usd > cap_usd:
+        lines.append(
+            f"  CAP REACHED: at {last.at} a run ended under a cap of {last.cap_usd:.2f} USD, since one more episode of "
+            f"{last.model} may cost {last.needed_usd:.4f}; raise budget.cap_usd and run again to go on"
+        )
+    if totals.committed > cap_usd * (1 + 1e-9):
+        lines.append(
+            f"  OVER THE CAP: {totals.committed:.4f} USD are spent, unknown or held, of {cap_usd:.2f}: a provider "
+            "billed more than the requests' own limits allow, or the cap was lowered; all is booked"
+        )
+    return lines
 
 
 def host_lines(elsewhere: Iterable[Booking]) -> list[str]:

@@ -15,11 +15,12 @@ from flows.episodes.abreast import abreast
 from flows.episodes.job import Job, Summary
 from flows.episodes.ledger import Ledger
 from flows.episodes.pacing import Sleep, paces
+from flows.episodes.pricing import episode_bound
 from flows.episodes.runner import CapReached, Runner
 from flows.episodes.transcript import expected_bytes, read_transcript
 from flows.errors import RunHalted, StudyError
 from flows.grid import Cell, Episode, conversations_of
-from flows.manifest import HttpModel, ScriptedModel
+from flows.manifest import HttpModel, Model, ScriptedModel
 from flows.models import Client, open_adapter, open_client, resolve_endpoint
 from flows.models.adapter import Adapter
 from flows.models.scripted import ScriptedAdapter
@@ -34,6 +35,13 @@ class EpisodeFailed(Exception):
     def __init__(self, summary: Summary, culprit: Summary) -> None:
         super().__init__(f"infra_error ({culprit.kind}) in episode {culprit.episode_id}")
         self.summary = summary
+
+
+class ModelUnusable(Exception):
+    """A model's adapter cannot be built: none of its episodes can start, those of other models can."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"model {model!r} cannot be asked: {reason}")
 
 
 @dataclass
@@ -71,7 +79,8 @@ class Tally:
 class Campaign:
     """The episodes of one invocation of run.
 
-    A halt (authentication, quota, the disk) or the cap stops new episodes; those in flight are finished and kept.
+    A halt (authentication, quota, the disk) or the cap stops new episodes; those in flight are finished and kept. A
+    model whose adapter cannot be built is left out, the others go on.
 
     Args:
         environ: Holds the keys and addresses of the models.
@@ -91,6 +100,8 @@ class Campaign:
         self.ledger = Ledger(study.store.ledger, study.manifest.budget.cap_usd)
         self.halted: StudyError | None = None
         self.capped = False
+        self.unusable: dict[str, str] = {}
+        """Model → why its adapter cannot be built."""
         self._environ = environ
         self._client: Client | None = None
         self._slots = asyncio.Semaphore(study.manifest.execution.concurrent_episodes)
@@ -111,6 +122,10 @@ class Campaign:
     def stopped(self) -> bool:
         """Whether no further episode may start."""
         return self.capped or self.halted is not None
+
+    def stopped_for(self, model: str) -> bool:
+        """Whether no further episode of this model may start."""
+        return self.stopped or model in self.unusable
 
     def jobs(self, model: str, cell: Cell) -> list[Job]:
         """The cell's unfinished episodes that are to be run, those of a conversation as one job.
@@ -145,8 +160,7 @@ class Campaign:
 
     def is_complete(self, model: str, cell: Cell) -> bool:
         """Whether no later run repeats any of the cell's episodes. Only after `jobs`."""
-        outcomes = self.tally.outcomes[(model, cell.id)]
-        return outcomes.total() - outcomes[INFRA] == len(self.study.episodes(model, cell))
+        return _done(self, model, cell) == len(self.study.episodes(model, cell))
 
     async def run_cell(
         self, model: str, cell: Cell, jobs: Sequence[Job], attempt: Callable[[Job], Awaitable[None]]
@@ -206,12 +220,15 @@ class Campaign:
             EpisodeFailed: it ended in infra_error; recorded.
         """
         async with self._slots:
-            if self.stopped:
+            if self.stopped_for(job.episode.model):
                 return None
             try:
                 summary = await self._runner.run(job)
+            except ModelUnusable as error:
+                self._leave_out(job.episode.model, str(error))
+                return None
             except CapReached:
-                self.capped = True
+                self._reach_cap(job)
                 return None
             except StudyError as error:
                 self.halt(error)
@@ -250,18 +267,44 @@ class Campaign:
         self._last[episode.episode_id] = outcome
         self.tally.outcomes[key][outcome] += 1
 
+    def _reach_cap(self, job: Job) -> None:
+        if not self.capped:
+            self.capped = True
+            model, manifest = job.episode.model, self.study.manifest
+            bound = episode_bound(manifest.models[model].pricing, manifest.scaffold)
+            self.ledger.note_cap(model, len(job.conversation) * bound)
+
+    def _leave_out(self, model: str, why: str) -> None:
+        if model not in self.unusable:
+            self.unusable[model] = why
+            self.console.line(f"run: WARNING: {why}; its episodes are left, other models go on")
+
     def _open_adapter(self, job: Job) -> Adapter:
-        entry, settings = self.study.manifest.models[job.episode.model], self.study.manifest.scaffold
-        if isinstance(entry, ScriptedModel):
-            return ScriptedAdapter(entry, job, settings.max_output_tokens, settings.parallel_calls)
-        return self._open_http(entry)
+        name = job.episode.model
+        entry, settings = self.study.manifest.models[name], self.study.manifest.scaffold
+        try:
+            if isinstance(entry, ScriptedModel):
+                return ScriptedAdapter(entry, job, settings.max_output_tokens, settings.parallel_calls)
+            return self._open_http(entry)
+        except StudyError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one model's defect is that model's, whatever it is
+            raise ModelUnusable(name, f"its adapter cannot be built ({_reason(entry, error)})") from None
 
     def _open_http(self, entry: HttpModel) -> Adapter:
+        endpoint = resolve_endpoint(entry, self._environ)
         if self._client is None:
             self._client = open_client()
-        endpoint = resolve_endpoint(entry, self._environ)
         settings = self.study.manifest.scaffold
         return open_adapter(entry, endpoint, settings.max_output_tokens, self._client, settings.parallel_calls)
+
+
+def _reason(entry: Model, error: Exception) -> str:
+    """What may be said of an error that may quote an address or a proxy from the environment."""
+    if isinstance(error, ImportError):
+        return f"{error}; install the package"
+    quoted = entry.base_url if isinstance(entry, HttpModel) else None
+    return type(error).__name__ + (f"; look at its base_url {quoted!r}" if quoted else "; look at its entry")
 
 
 def latest_outcome(store: Store, transcript: Path) -> str | None:
@@ -290,13 +333,19 @@ def remaining(campaign: Campaign) -> str:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for model, cell in campaign.study.work:
         total = len(campaign.study.episodes(model, cell))
-        done = sum(count for outcome, count in campaign.tally.outcomes[(model, cell.id)].items() if outcome != INFRA)
+        done = _done(campaign, model, cell)
         if done < total:
             cells = groups.setdefault((model, cell.family, cell.difficulty), [])
             cells.append(f"{cell.axis}-{cell.level} {total - done}/{total}")
     return "\n".join(
         f"  {model} {name}-{difficulty}: {', '.join(cells)}" for (model, name, difficulty), cells in groups.items()
     )
+
+
+def _done(campaign: Campaign, model: str, cell: Cell) -> int:
+    """Episodes of the cell that no later run repeats."""
+    outcomes = campaign.tally.outcomes[(model, cell.id)]
+    return outcomes.total() - outcomes[INFRA]
 
 
 def halt_error(campaign: Campaign) -> StudyError | None:
@@ -333,6 +382,18 @@ def summary_lines(campaign: Campaign) -> list[str]:
         lines.append(
             f"run: {sum(elsewhere.values()):.4f} USD of these are held for {len(elsewhere)} episodes of other machines "
             f"({', '.join(hosts)}), of which nobody here can see whether they still run"
+        )
+    for model, why in campaign.unusable.items():
+        left = sum(
+            len(campaign.study.episodes(name, cell)) - _done(campaign, name, cell)
+            for name, cell in campaign.study.work
+            if name == model
+        )
+        lines.append(f"run: WARNING: {why}; {left} of its episodes are left; mend it and run again")
+    if totals.committed > cap * (1 + 1e-9):
+        lines.append(
+            f"run: WARNING: {totals.committed:.4f} USD are spent, unknown or held, over the cap of {cap:.2f}: a "
+            "provider billed more than the requests' own limits allow, or the cap was lowered"
         )
     if campaign.capped:
         lines.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from flows.context import Study
 from flows.errors import ConfigurationError
@@ -23,7 +24,8 @@ def check_models(study: Study, environ: Mapping[str, str] = os.environ) -> None:
         if not isinstance(entry, HttpModel):
             continue
         try:
-            resolve_endpoint(entry, environ)
+            with suppress(ValueError):  # an address that is none: the run tells of it and goes on with the other models
+                resolve_endpoint(entry, environ)
         except ConfigurationError as error:
             problems.append(f"model {name!r}: {error}")
         if entry.model is None:

@@ -8,6 +8,7 @@ from typing import Any
 from prefect import Task, flow, task
 from prefect.cache_policies import CacheKeyFnPolicy
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.states import Completed
 
 from flows.campaign import Campaign, EpisodeFailed, halt_error, summary_lines
 from flows.console import Console
@@ -23,8 +24,10 @@ CACHE_VERSION = 1
 
 
 @flow(name="run", flow_run_name="run")
-async def run(options: Options) -> dict[str, int]:
+async def run(options: Options) -> Any:
     """Run every unfinished episode. Returns counts of planned and finished episodes and of infra_errors.
+
+    The flow run's state says what the summary says; at the cost cap it is called Partial.
 
     Raises:
         RunHalted: the provider refuses every further call; what is left is listed.
@@ -64,13 +67,18 @@ async def run(options: Options) -> dict[str, int]:
         raise errors.exceptions[0] from None
     finally:
         await campaign.close()
-    for line in summary_lines(campaign):
+    summary = summary_lines(campaign)
+    for line in summary:
         console.line(line)
     error = halt_error(campaign)
     if error is not None:
         raise error
     tally = campaign.tally
-    return {"planned": tally.planned, "finished": tally.finished, "infra_errors": tally.infra_errors}
+    return Completed(
+        name="Partial" if campaign.capped else None,
+        message="\n".join(summary),
+        data={"planned": tally.planned, "finished": tally.finished, "infra_errors": tally.infra_errors},
+    )
 
 
 def _complete_task(
@@ -106,7 +114,7 @@ def _cell_task(
         return dict(campaign.tally.outcomes[(model, cell.id)])
 
     async def _episode(job: Job) -> None:
-        if campaign.stopped:
+        if campaign.stopped_for(model):
             return
         if per_episode:
             with suppress(EpisodeFailed):  # recorded; a red episode under a green cell

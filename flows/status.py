@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flows.bookkeeping import host_lines
+from flows.bookkeeping import cap_lines, host_lines
 from flows.context import Study
 from flows.episodes.books import Booking, read_books
 from flows.episodes.ledger import Totals
@@ -135,7 +135,7 @@ def status_text(study: Study, status: Status, *, list_cells: bool = False) -> st
             f"  {sum(abandoned.values()):.4f} USD of the reserved are held for {len(abandoned)} episodes whose process "
             "died; when you know that they were not spent, `agent-bench ledger reconcile` frees them"
         )
-    lines += [*host_lines(status.elsewhere), "", *_model_lines(status)]
+    lines += [*host_lines(status.elsewhere), *cap_lines(totals, status.cap_usd), "", *_model_lines(status)]
     lines += [
         f"  WARNING: every finished episode of cell {each.cell.id} of model {each.model} is an infra_error"
         for each in status.cells
@@ -153,7 +153,7 @@ def _duration(status: Status) -> str:
         return "nothing is running"
     seconds = status.seconds_left
     if seconds is None:
-        return "not known yet" if status.running else "not known: nothing is running here, other machines may be at work"
+        return "not known yet" if status.running else "not known: nothing is running here, perhaps elsewhere"
     hours, minutes = divmod(round(seconds / 60), 60)
     pace = 60 * status.recent / status.recent_span_s
     return f"about {hours} h {minutes:02} min at {pace:.1f} episodes a minute"

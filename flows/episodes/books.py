@@ -87,6 +87,8 @@ def books_of(entries: Iterable[dict[str, Any]]) -> Books:
     for entry in entries:
         totals.apply(entry)
         key = entry["id"]
+        if entry["op"] == "cap":
+            continue
         if entry["op"] == "reserve":
             names = ("model", "cell", "episode", "attempt", "pid", "at")
             bookings[key] = Booking(

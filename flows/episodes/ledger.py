@@ -6,6 +6,7 @@ An append-only JSONL file, changed only under its lock:
     {"op": "extend",  "id", "usd"}
     {"op": "settle",  "id", "spent_usd", "unknown_usd", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning"}
     {"op": "release", "id", "usd", "pid", "at"}                 with "host" if somebody vouched for that machine
+    {"op": "cap",     "id", "needed_usd", "cap_usd", "model", "pid", "at"}        a run ended: an episode did not fit
 
 An episode's upper bound is one reservation; a conversation of several tasks holds all of theirs before it starts. A
 reservation without its settlement belongs to an episode in flight, or to one whose process died: its money may be
@@ -29,12 +30,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from flows.episodes.owners import Owner, this_process
 from flows.errors import StoreError
 from flows.files import SharedLines
 from tasks_env.canonical import canonical_json
+
+
+class Capped(NamedTuple):
+    """A run that ended at the cap."""
+
+    model: str
+    needed_usd: float
+    """Upper bound of the episode that did not fit."""
+    cap_usd: float
+    at: str
 
 
 @dataclass
@@ -52,6 +63,9 @@ class Totals:
     spent_by_model: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     models: dict[str, str] = field(default_factory=dict)
     """Reservation id → its model; of those that are open or released: what can still be settled."""
+
+    capped: Capped | None = None
+    """The last run that ended at the cap, whatever has changed since."""
 
     @property
     def reserved(self) -> float:
@@ -81,6 +95,8 @@ class Totals:
             self.models[key] = entry["model"]
         elif entry["op"] == "extend":
             self.open[key] += entry["usd"]
+        elif entry["op"] == "cap":
+            self.capped = Capped(entry["model"], entry["needed_usd"], entry["cap_usd"], entry["at"])
         elif entry["op"] == "release":
             del self.open[key], self.owners[key]
             self.released.add(key)
@@ -187,6 +203,21 @@ class Ledger:
                 raise KeyError(reservation)
             self._append([entry], durable=False)
 
+    def note_cap(self, model: str, needed_usd: float) -> None:
+        """Put down that a run ends because an episode that may cost so much does not fit under the cap."""
+        entry = {
+            "op": "cap",
+            "id": uuid.uuid4().hex,
+            "needed_usd": needed_usd,
+            "cap_usd": self.cap_usd,
+            "model": model,
+            "pid": os.getpid(),
+            "at": _now(),
+        }
+        with self._lines.locked():
+            self._catch_up()
+            self._append([entry], durable=True)
+
     def flush(self) -> None:
         """Return once all that this object booked is on the disk; from any thread."""
         self._lines.flush()
@@ -207,9 +238,7 @@ class Ledger:
                 key: usd for key, usd in self._totals.elsewhere().items() if self._totals.owners[key].host in hosts
             }
             freed = {
-                key: usd
-                for key, usd in (self._totals.abandoned() | vouched).items()
-                if only is None or key in only
+                key: usd for key, usd in (self._totals.abandoned() | vouched).items() if only is None or key in only
             }
             entries = [
                 {"op": "release", "id": key, "usd": usd, "pid": os.getpid(), "at": _now()}

@@ -34,6 +34,7 @@ from flows.episodes.books import read_books
 from flows.episodes.ledger import Ledger
 from flows.episodes.pricing import call_bound
 from flows.errors import ConfigurationError
+from flows.status import read_status, status_text
 from tests.flows.episodes.answering import AnsweringServer, Turn, said
 from tests.flows.episodes.support import http_entry, run_study
 from tests.flows.episodes.support import open_study as open_tiny
@@ -187,6 +188,29 @@ def test_looking_writes_nothing(study: Study) -> None:
     assert tree_bytes(study.store.root) == before
 
 
+def test_a_run_that_ended_at_the_cap_shows_until_there_is_room_again(study: Study) -> None:
+    ledger = Ledger(study.store.ledger, 100.0)
+    settle(study, reserve(study, 95.0), 94.0)
+    assert "CAP REACHED" not in ledger_text(study)
+    ledger.note_cap("steady", 7.5)
+    text = ledger_text(study)
+    assert "CAP REACHED: at 2" in text
+    assert "a run ended under a cap of 100.00 USD, since one more episode of steady may cost 7.5000" in text
+    assert "1 attempts at 1 episodes" in text, "it is no attempt"
+    assert "CAP REACHED" in status_text(study, read_status(study))
+    raised = open_study(study.manifest_path.parent, {"budget/cap_usd": 102.0})
+    assert "CAP REACHED" not in ledger_text(raised)
+    assert "CAP REACHED" not in status_text(raised, read_status(raised))
+
+
+def test_what_was_billed_over_the_cap_shows(study: Study) -> None:
+    settle(study, reserve(study, 90.0), 100.0)
+    assert "OVER THE CAP" not in ledger_text(study)
+    settle(study, reserve(study, 0.0), 0.5)
+    assert "OVER THE CAP: 100.5000 USD are spent, unknown or held, of 100.00" in ledger_text(study)
+    assert "OVER THE CAP" in status_text(study, read_status(study))
+
+
 # --- reconcile ----------------------------------------------------------------------------------------------------
 
 
@@ -292,7 +316,7 @@ def test_nobody_vouches_for_this_machine_or_for_one_that_holds_nothing(study: St
     reserve(study, 4.0, dead=True)
     with pytest.raises(ConfigurationError, match=f"--host {platform.node()} is this machine"):
         reconciled(study, platform.node(), yes=True)
-    with pytest.raises(ConfigurationError, match="--host bigone: a machine of this name holds nothing.*are big-one"):
+    with pytest.raises(ConfigurationError, match=r"--host bigone: a machine of this name holds nothing.*are big-one"):
         reconciled(study, "big-one", "bigone", yes=True)
     assert Ledger(study.store.ledger, 1.0).totals().reserved == 7.0
 
@@ -307,9 +331,7 @@ def test_yes_alone_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "--yes belongs to `ledger reconcile`" in capsys.readouterr().err
 
 
-def test_a_host_alone_is_a_mistake_and_several_may_be_named(
-    study: Study, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_host_alone_is_a_mistake_and_several_may_be_named(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = ["--manifest", str(study.manifest_path)]
     with pytest.raises(SystemExit) as leaving:
         main(["ledger", "--host", "one", *manifest])

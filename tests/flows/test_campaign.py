@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import math
 import re
 import traceback
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from flows.context import Study
 from flows.episodes.ledger import Ledger
 from flows.episodes.pricing import call_bound, episode_bound
 from flows.errors import RunHalted, StudyError
+from flows.readiness import check_models
 from tests.flows.episodes.answering import AnsweringServer, Turn, said
 from tests.flows.episodes.support import Ran, http_entry, open_study, run_study, scripted_entry
 from tests.flows.models.fault_server import Received, Reply
@@ -79,6 +81,11 @@ def test_at_the_cap_no_episode_starts_those_in_flight_finish_and_the_summary_say
     assert len(server.requests) == started
     assert (ran.campaign.capped, ran.campaign.stopped, ran.campaign.halted) == (True, True, None)
     assert halt_error(ran.campaign) is None, "the cap is no error"
+    noted = ran.campaign.ledger.totals().capped
+    assert noted is not None
+    assert (noted.model, noted.needed_usd) == ("model", episode_usd(study))
+    lines = study.store.ledger.read_text().splitlines()
+    assert sum(json.loads(line)["op"] == "cap" for line in lines) == 1, "once, however many did not fit"
     text = "\n".join(summary_lines(ran.campaign))
     cap = study.manifest.budget.cap_usd
     assert f"PARTIAL: the cost cap is reached; {started} of 10 episodes completed, spend 0.0000 USD" in text
@@ -163,6 +170,26 @@ def test_a_repetition_that_the_cap_has_no_room_for_ends_the_episode_and_stays_un
     assert ran.end["usage_known"] is False
     assert len(server.requests) == 1
     assert committed(ran) <= study.manifest.budget.cap_usd
+
+
+def test_a_provider_that_bills_more_than_was_reserved_is_paid_in_full_and_asked_no_more(
+    server: AnsweringServer, tmp_path: Path
+) -> None:
+    study = study_with_cap(tmp_path, server, 1.5, concurrent_episodes=1)
+    cap = study.manifest.budget.cap_usd
+    bill = said("openai", SUBMIT)
+    bill["usage"] = {"prompt_tokens": 0, "completion_tokens": math.ceil(1.2 * cap / 15e-6)}
+    server.answer_with(lambda _request: Reply(body=bill))
+    ran = run_study(study)
+    totals = ran.campaign.ledger.totals()
+    assert len(server.requests) == 1
+    assert totals.spent == totals.committed == pytest.approx(1.2 * cap, rel=1e-4)
+    assert ran.campaign.capped
+    assert ran.end["cost_usd"] == pytest.approx(totals.spent)
+    told = "\n".join(summary_lines(ran.campaign))
+    assert f"WARNING: {totals.spent:.4f} USD are spent, unknown or held, over the cap of {cap:.2f}" in told
+    run_study(study)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("cap", [1.0, 1.6, 2.3, 4.0])
@@ -258,6 +285,51 @@ def test_one_models_refusal_stops_the_others_too(server: AnsweringServer, tmp_pa
     ran = run_study(study)
     assert ran.summaries == [None] * 4
     assert remaining(ran.campaign).count(" 2/2") == 2
+
+
+# --- models that cannot be asked at all -------------------------------------------------------------------------------
+
+
+def test_a_model_whose_adapter_cannot_be_built_is_left_out_and_the_others_go_on(
+    server: AnsweringServer, tmp_path: Path
+) -> None:
+    models = {"bad": http_entry("openai", "http://[::1"), "good": http_entry("anthropic", server.url)}
+    study = open_study(tmp_path, models, instances=2)
+    server.answer_with(lambda _request: Reply(body=said("anthropic", SUBMIT)))
+    check_models(study, {})
+    ran = run_study(study)
+    assert [summary and summary.outcome for summary in ran.summaries] == [*[None] * 4, *["completed"] * 4]
+    assert (ran.campaign.halted, ran.campaign.stopped) == (None, False)
+    assert ran.campaign.stopped_for("bad")
+    assert not ran.campaign.stopped_for("good")
+    assert halt_error(ran.campaign) is None, "as where a server is down"
+    why = "model 'bad' cannot be asked: its adapter cannot be built (ValueError; look at its base_url 'http://[::1')"
+    assert ran.output.count(f"run: WARNING: {why}; its episodes are left, other models go on\n") == 1
+    assert f"run: WARNING: {why}; 4 of its episodes are left; mend it and run again" in summary_lines(ran.campaign)
+    assert ran.campaign.ledger.totals().reserved == 0
+    assert not study.store.episodes("bad", study.cells[0].id).exists()
+    mended = run_study(open_study(tmp_path, {**models, "bad": http_entry("openai", server.url)}, instances=2))
+    assert len(mended.jobs) == 4
+
+
+def test_a_missing_package_is_named(server: AnsweringServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(*_arguments: Any) -> Any:
+        raise ModuleNotFoundError("No module named 'some_extra'", name="some_extra")
+
+    monkeypatch.setattr("flows.campaign.open_adapter", without)
+    study = open_study(tmp_path, {"model": http_entry("openai", server.url), "agent": scripted_entry()})
+    ran = run_study(study)
+    assert [summary is None for summary in ran.summaries] == [True, True, False, False]
+    assert "cannot be built (No module named 'some_extra'; install the package)" in ran.output
+
+
+def test_an_address_of_the_environment_that_is_none_is_not_said(server: AnsweringServer, tmp_path: Path) -> None:
+    entry = http_entry("openai", "", base_url=None, base_url_env="THE_PLACE")
+    study = open_study(tmp_path, {"model": entry})
+    ran = run_study(study, environ={"THE_PLACE": "http://[secret-place"})
+    assert "cannot be built (ValueError; look at its entry)" in ran.output
+    assert "secret-place" not in ran.output + "".join(summary_lines(ran.campaign))
+    assert server.requests == []
 
 
 # --- counting -----------------------------------------------------------------------------------------------------

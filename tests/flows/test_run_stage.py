@@ -23,6 +23,7 @@ from flows.campaign import Campaign
 from flows.cli import main
 from flows.console import Console
 from flows.context import Study
+from flows.episodes.pricing import episode_bound
 from flows.results import WALL_CLOCK_COLUMNS
 from flows.results_file import read_results
 from tests.flows.chaos.model import BadDay, plans_of
@@ -264,6 +265,81 @@ def test_a_server_that_is_down_is_shouted_about_by_run_and_by_analyze(
     told = capsys.readouterr().out
     assert "analyze: WARNING: 2 of 4 cells are not complete" in told
     assert "analyze: all infra_error: served: all 2 cells" in told
+
+
+def flow_run_of(study: Study) -> Any:
+    """The latest run of the stage's flow on this study, as Prefect's server has it."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    async def look() -> Any:
+        async with get_client() as client:
+            found = await client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=50)
+        path = str(study.manifest_path)
+        return next(each for each in found if each.parameters.get("options", {}).get("manifest") == path)
+
+    return asyncio.run(look())
+
+
+def test_reaching_the_cap_shows_in_the_command_line_the_ledger_prefect_and_the_analysis(
+    tmp_path: Path, server: AnsweringServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    probe = served_study(tmp_path / "probe", server.url)
+    bound = episode_bound(probe.manifest.models["served"].pricing, probe.manifest.scaffold)
+    limits = {"concurrent_episodes": 1}
+    study = served_study(
+        tmp_path / "capped", server.url, **{"budget/cap_usd": 1.05 * bound, "models/served/limits": limits}
+    )
+    # Every request is as long as it may be, so that a few episodes cost as much as one may.
+    most = study.manifest.scaffold.conversation_bytes
+    server.answer_with(BadDay(plans_of(study), study.manifest.models["served"].pricing, 1, 0.0, tokens_in=most))
+    assert command(study, "run") == 0, "a partial run is no failure"
+    told = capsys.readouterr().out
+    partial = next(line for line in told.splitlines() if "PARTIAL: the cost cap is reached" in line)
+    done = int(partial.split("; ")[1].split(" of 8 episodes completed")[0])
+    assert 0 < done < 8
+    assert f"against a cap of {1.05 * bound:.2f} USD" in partial
+    assert "left to do (cell episodes left/planned):\n  served query-easy: " in told
+
+    assert command(study, "ledger") == 0
+    assert "CAP REACHED: at 2" in capsys.readouterr().out
+    [noted] = [entry for entry in ledger(study) if entry["op"] == "cap"]
+    assert (noted["model"], noted["needed_usd"], noted["cap_usd"]) == ("served", bound, 1.05 * bound)
+
+    state = flow_run_of(study).state
+    assert (state.type.value, state.name) == ("COMPLETED", "Partial")
+    assert partial in state.message
+
+    assert command(study, "score") == 0
+    assert command(study, "analyze") == 0
+    told = capsys.readouterr().out
+    assert "cells are not complete (cell scored/planned)" in told
+    assert "analyze: partial: served: " in told or "analyze: missing: served: " in told
+    coverage = pd.read_csv(study.store.analysis / "tables" / "coverage.csv")
+    assert set(coverage["state"]) & {"partial", "missing"}
+
+
+def test_a_whole_run_is_called_completed_by_prefect(tmp_path: Path, server: AnsweringServer) -> None:
+    study = served_study(tmp_path, server.url)
+    server.answer_with(BadDay(plans_of(study), study.manifest.models["served"].pricing, 1, 0.0))
+    assert command(study, "run") == 0
+    state = flow_run_of(study).state
+    assert state.name == "Completed"
+    assert "8 of 8 episodes finished (0 before this run), 0 infra_error" in state.message
+
+
+def test_a_model_that_cannot_be_asked_leaves_the_others_their_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = served_study(tmp_path, "http://[::1", **{"grid/models": ["served", "steady"]})
+    assert command(study, "run") == 0
+    told = capsys.readouterr().out
+    assert "8 of 16 episodes finished (0 before this run), 0 infra_error" in told
+    assert "run: WARNING: model 'served' cannot be asked: its adapter cannot be built (ValueError; look at" in told
+    assert "; 8 of its episodes are left; mend it and run again" in told
+    assert command(study, "score") == 0
+    assert command(study, "analyze") == 0
+    assert "analyze: missing: served: all 2 cells" in capsys.readouterr().out
 
 
 def test_a_key_that_is_refused_in_the_middle_halts_with_what_is_left(

@@ -151,7 +151,7 @@ def test_what_another_machine_holds_is_told_apart_from_what_runs_here(study: Stu
     told = page(study, status)
     assert "0 running here, 1 held by other machines" in told
     assert f"held by another machine (big-one) for 1 episodes, the first since {entry['at']}" in told
-    assert "time left not known: nothing is running here, other machines may be at work" in told
+    assert "time left not known: nothing is running here, perhaps elsewhere" in told
     assert "process died" not in told
     finish(study, 0, 60.0)
     finish(study, 1, 120.0)

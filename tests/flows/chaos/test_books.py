@@ -75,7 +75,7 @@ def history(study: Study) -> list[float]:
         if entry["op"] == "settle":
             held.pop(entry["id"])
             booked += entry["spent_usd"] + entry["unknown_usd"]
-        else:
+        elif entry["op"] != "cap":
             held[entry["id"]] = held.get(entry["id"], 0.0) + entry["usd"]
         committed.append(booked + sum(held.values()))
     return committed
