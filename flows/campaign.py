@@ -14,7 +14,7 @@ from flows.context import Study
 from flows.episodes.abreast import abreast
 from flows.episodes.job import Job, Summary
 from flows.episodes.ledger import Ledger
-from flows.episodes.pacing import Sleep, paces
+from flows.episodes.pacing import Acquire, Sleep, paces
 from flows.episodes.pricing import episode_bound
 from flows.episodes.runner import CapReached, Runner
 from flows.episodes.transcript import expected_bytes, read_transcript
@@ -85,6 +85,7 @@ class Campaign:
     Args:
         environ: Holds the keys and addresses of the models.
         sleep: How retries wait; replaced in tests.
+        acquire: Takes from the limits per minute that processes share; null where they share none.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Campaign:
         console: Console,
         environ: Mapping[str, str] = os.environ,
         sleep: Sleep = asyncio.sleep,
+        acquire: Acquire | None = None,
     ) -> None:
         self.study = study
         self.console = console
@@ -113,7 +115,7 @@ class Campaign:
             self.ledger,
             study.provenance,
             self._open_adapter,
-            paces(study.manifest, study.models),
+            paces(study.manifest, study.models, acquire),
             lambda: self.stopped,
             sleep,
         )

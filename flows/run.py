@@ -15,9 +15,10 @@ from flows.console import Console
 from flows.context import Options, open_study
 from flows.continuity import change_lines, remember
 from flows.episodes.job import Job
+from flows.episodes.pacing import shared_limits
 from flows.errors import StudyError
 from flows.grid import Cell
-from flows.orchestration import labels
+from flows.orchestration import is_shared, labels, set_limits, take_slots
 from tasks_env.canonical import content_hash
 
 CACHE_VERSION = 1
@@ -36,7 +37,12 @@ async def run(options: Options) -> Any:
     study, console = open_study(options), Console()
     for line in change_lines(study):
         console.line(f"run: {line}")
-    campaign = Campaign(study, console)
+    acquire = take_slots if is_shared() else None
+    if acquire:
+        limits = shared_limits(study.manifest, study.models)
+        for change in await set_limits({limit.name: limit.per_minute * limit.grain for limit in limits}):
+            console.line(f"run: Prefect's global concurrency limit {change}")
+    campaign = Campaign(study, console, acquire=acquire)
     work = [(model, cell, campaign.jobs(model, cell)) for model, cell in study.work]
     places = asyncio.Semaphore(study.manifest.execution.concurrent_cells)
 

@@ -2,25 +2,74 @@
 endpoint.
 
 Requests and tokens per minute are a limit of the account at an endpoint: all entries with the same address and the
-same key share one bucket of each kind, of the smallest size that any of them names.
+same key share one bucket of each kind, of the smallest size that any of them names. Where processes share a server that
+keeps such limits (`shared_limits`), a bucket also takes from there, a second's worth at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from flows.episodes.ceiling import Ceiling, Places
 from flows.manifest import HttpModel, Manifest, Model
+from tasks_env.canonical import content_hash
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
+Acquire = Callable[[str, int], Awaitable[None]]
+"""Takes so many units of the limit of that name, which processes share; returns once they are granted."""
+
+_REQUEST_GRAIN = 1000
+"""Units of a request in a shared limit."""
 
 _ROUNDING = 1e-6
 """Far below one request or token: what rounding leaves open would be waited for in steps too short for any clock."""
+
+
+@dataclass(frozen=True)
+class SharedLimit:
+    """An allowance per minute of one account at one endpoint, as all processes share it."""
+
+    name: str
+    """Says the kind, the endpoint as the manifest has it, and no value of the environment."""
+    per_minute: int
+    grain: int
+    """Units of one request or token: the server of the limits forgets what is less than one unit."""
+
+
+class Stock:
+    """What this process has taken out of a shared limit and not yet used.
+
+    To ask costs the server a transaction, so more than is needed at once is taken: up to what a second refills. Other
+    processes do without that much, and none of it comes back. First come, first served.
+    """
+
+    def __init__(self, limit: SharedLimit, acquire: Acquire) -> None:
+        self._limit = limit
+        self._acquire = acquire
+        self._level = 0.0
+        self._turn = asyncio.Lock()
+
+    async def take(self, amount: float) -> None:
+        """Wait until `amount`, of at most a minute's worth, is there and take it. Raises what `acquire` raises."""
+        amount = min(amount, self._limit.per_minute)
+        async with self._turn:
+            while self._level < amount:
+                wanted = math.ceil(max(amount - self._level, self._limit.per_minute / 60))
+                wanted = min(wanted, self._limit.per_minute)
+                await self._acquire(self._limit.name, wanted * self._limit.grain)
+                self._level += wanted
+            self._level -= amount
+
+    def adjust(self, amount: float) -> None:
+        """As that of `Bucket`."""
+        self._level -= min(amount, self._limit.per_minute)
 
 
 class Bucket:
@@ -29,9 +78,17 @@ class Bucket:
     Args:
         per_minute: Its size and its refill per minute.
         clock, sleep: Replaced in tests.
+        stock: Where other processes share the allowance.
     """
 
-    def __init__(self, per_minute: float, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        per_minute: float,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        stock: Stock | None = None,
+    ) -> None:
+        self._stock = stock
         self._rate = per_minute / 60
         self._size = per_minute
         self._level = per_minute
@@ -50,8 +107,10 @@ class Bucket:
                 self._refilled = now
                 if self._level >= amount - _ROUNDING:
                     self._level -= amount
-                    return
+                    break
                 await self._sleep((amount - self._level) / self._rate)
+        if self._stock:
+            await self._stock.take(amount)
 
     def adjust(self, amount: float) -> None:
         """Take (or, if negative, give back) the difference between an estimate and the truth.
@@ -60,6 +119,8 @@ class Bucket:
         no longer for it than two minutes.
         """
         self._level -= min(amount, self._size)
+        if self._stock:
+            self._stock.adjust(amount)
 
 
 @dataclass
@@ -101,7 +162,7 @@ class Pace:
     def __init__(self, entry: Model, buckets: Buckets | None = None) -> None:
         self.ceiling = Ceiling(entry.limits.concurrent_episodes)
         self.episodes = Places(self.ceiling)
-        self.buckets = buckets or _buckets([entry])
+        self.buckets = buckets or _buckets([entry], None)
         self._requests = Places(self.ceiling)
 
     @asynccontextmanager
@@ -118,17 +179,31 @@ class Pace:
                 self.episodes.admit()
 
 
-def paces(manifest: Manifest, models: list[str]) -> dict[str, Pace]:
-    """One `Pace` per model; models at one endpoint share its allowances per minute."""
+def paces(manifest: Manifest, models: Sequence[str], acquire: Acquire | None = None) -> dict[str, Pace]:
+    """One `Pace` per model; models at one endpoint share its allowances per minute.
+
+    Args:
+        acquire: Takes from the `shared_limits`, which must exist; null: this process shares them with no other.
+    """
+    result = {}
+    for names in _by_endpoint(manifest, models).values():
+        shared = _buckets([manifest.models[name] for name in names], acquire)
+        result.update({name: Pace(manifest.models[name], shared) for name in names})
+    return {name: result[name] for name in models}
+
+
+def shared_limits(manifest: Manifest, models: Sequence[str]) -> list[SharedLimit]:
+    """The allowances that the models' endpoints give to all processes together."""
+    groups = _by_endpoint(manifest, models).values()
+    return [limit for names in groups for limit in _limits([manifest.models[name] for name in names]) if limit]
+
+
+def _by_endpoint(manifest: Manifest, models: Sequence[str]) -> dict[object, list[str]]:
     endpoints: dict[object, list[str]] = {}
     for name in models:
         entry = manifest.models[name]
         endpoints.setdefault(_endpoint(entry) if isinstance(entry, HttpModel) else name, []).append(name)
-    result = {}
-    for names in endpoints.values():
-        shared = _buckets(manifest.models[name] for name in names)
-        result.update({name: Pace(manifest.models[name], shared) for name in names})
-    return {name: result[name] for name in models}
+    return endpoints
 
 
 def _endpoint(entry: HttpModel) -> tuple[str | None, ...]:
@@ -136,8 +211,30 @@ def _endpoint(entry: HttpModel) -> tuple[str | None, ...]:
     return address, entry.base_url_env, entry.api_key_env
 
 
-def _buckets(entries: Iterable[Model]) -> Buckets:
+def _limits(entries: Sequence[Model]) -> tuple[SharedLimit | None, SharedLimit | None]:
+    """Of requests and of tokens; null where no entry names one, and for agents without an endpoint."""
+    first = entries[0]
+    if not isinstance(first, HttpModel):
+        return None, None
+    requests, tokens = _per_minute(entries)
+    place = first.base_url_env or re.sub(r"[^A-Za-z0-9.-]+", "-", (first.base_url or "").partition("://")[2])[:60]
+    where = f"{place}-{content_hash(list(_endpoint(first)), 8)}"
+    return (
+        SharedLimit(f"agent-bench-requests-{where}", requests, _REQUEST_GRAIN) if requests else None,
+        SharedLimit(f"agent-bench-tokens-{where}", tokens, 1) if tokens else None,
+    )
+
+
+def _per_minute(entries: Sequence[Model]) -> tuple[int | None, int | None]:
     limits = [entry.limits for entry in entries]
     requests = [one.requests_per_minute for one in limits if one.requests_per_minute]
     tokens = [one.tokens_per_minute for one in limits if one.tokens_per_minute]
-    return Buckets(Bucket(min(requests)) if requests else None, Bucket(min(tokens)) if tokens else None)
+    return min(requests, default=None), min(tokens, default=None)
+
+
+def _buckets(entries: Sequence[Model], acquire: Acquire | None) -> Buckets:
+    requests, tokens = _per_minute(entries)
+    shared = [Stock(limit, acquire) if limit and acquire else None for limit in _limits(entries)]
+    return Buckets(
+        Bucket(requests, stock=shared[0]) if requests else None, Bucket(tokens, stock=shared[1]) if tokens else None
+    )

@@ -7,5 +7,6 @@ times the CPU time.
 from flows.orchestration.ending import run_to_end
 from flows.orchestration.server import serving
 from flows.orchestration.settings import labels
+from flows.orchestration.sharing import is_shared, set_limits, take_slots
 
-__all__ = ["labels", "run_to_end", "serving"]
+__all__ = ["is_shared", "labels", "run_to_end", "serving", "set_limits", "take_slots"]

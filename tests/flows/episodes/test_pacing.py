@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.episodes.pacing import Bucket, Pace, paces
+from flows.episodes.pacing import Bucket, Pace, paces, shared_limits
 from flows.manifest import ScriptedModel
 from tests.flows.models.support import entry
 
@@ -246,5 +246,78 @@ def test_a_refusal_lowers_the_episodes_and_the_requests_in_flight_alike() -> Non
             async with asyncio.timeout(5):
                 await late
             assert pace.ceiling.now == 3, "a round of answers let one more episode in"
+
+    asyncio.run(go())
+
+
+class Shared:
+    """A server of shared limits that grants everything and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    async def acquire(self, name: str, units: int) -> None:
+        self.asked.append((name, units))
+        await asyncio.sleep(0)
+
+
+def test_processes_share_a_limit_per_kind_and_endpoint_and_no_name_tells_of_the_environment() -> None:
+    def limited(url: str | None, **fields: Any) -> Any:
+        return entry("openai", url, limits={"requests_per_minute": 90, "tokens_per_minute": 500}, **fields)
+
+    one, same = (
+        limited("https://api.one.com/v1", api_key_env="KEY"),
+        limited("https://api.one.com/v1/", api_key_env="KEY"),
+    )
+    other_key = limited("https://api.one.com/v1", api_key_env="OTHER")
+    hidden = limited(None, base_url_env="THE_PLACE")
+    limits = shared_limits(grid(one, same, other_key, hidden), ["0", "1", "2", "3"])
+    assert len({limit.name for limit in limits}) == len(limits) == 6
+    assert [limit.name.rpartition("-")[0] for limit in limits] == [
+        "agent-bench-requests-api.one.com-v1",
+        "agent-bench-tokens-api.one.com-v1",
+    ] * 2 + ["agent-bench-requests-THE_PLACE", "agent-bench-tokens-THE_PLACE"]
+    assert [(limit.per_minute, limit.grain) for limit in limits[:2]] == [(90, 1000), (500, 1)]
+    assert shared_limits(grid(one), ["0"]) == limits[:2], "the same in every process"
+    assert shared_limits(grid(entry("openai")), ["0"]) == []
+
+
+def test_a_second_of_a_shared_limit_is_taken_at_a_time_and_what_was_estimated_wrong_is_made_good() -> None:
+    async def go() -> None:
+        shared = Shared()
+        models = grid(entry("openai", limits={"requests_per_minute": 120, "tokens_per_minute": 6000}))
+        pace = paces(models, ["0"], shared.acquire)["0"]
+        requests, tokens = (limit.name for limit in shared_limits(models, ["0"]))
+        async with pace.request(30) as sending:
+            sending.answered(150)
+        assert shared.asked == [(requests, 2000), (tokens, 100)]
+        async with pace.request(30):
+            pass
+        assert shared.asked[2:] == [(tokens, 100)], "70 were left, 120 more were used"
+        for _ in range(2):
+            async with pace.request(20) as sending:
+                sending.answered(20)
+        assert shared.asked[3:] == [(requests, 2000), (tokens, 100)], "20 were left of the tokens"
+        async with pace.request(10**9):
+            pass
+        assert shared.asked[5:] == [(requests, 2000), (tokens, 5920)], "a minute's worth in all, of which 80 were left"
+
+    asyncio.run(go())
+
+
+def test_without_a_shared_server_nobody_is_asked_and_agents_without_an_endpoint_never_ask() -> None:
+    async def go() -> None:
+        shared = Shared()
+        agent = ScriptedModel.model_validate(
+            {
+                "adapter": "scripted",
+                "pass_rate": {"easy": 0.5},
+                "pricing": {"input": 0.0, "output": 0.0},
+                "limits": {"requests_per_minute": 5},
+            }
+        )
+        await paced(paces(grid(agent), ["0"], shared.acquire)["0"], 1)
+        await paced(paces(grid(entry("openai", limits={"requests_per_minute": 5})), ["0"])["0"], 1)
+        assert shared.asked == []
 
     asyncio.run(go())
