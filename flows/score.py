@@ -17,7 +17,7 @@ from flows.scoring import (
     news,
     pending_episodes,
     results_metadata,
-    row_for,
+    row_unless_set_aside,
 )
 
 
@@ -34,10 +34,10 @@ async def score(options: Options, strict: bool = False) -> int:
     with store.results_lock():
         journal = store.journal_rows()
         pending = pending_episodes(study, journal, again=strict)
-        total = sum(len(episodes) for _, episodes in pending)
-        with console.progress("score", total, "episodes") as progress:
+        found, total = sum(len(episodes) for _, episodes in pending), 0
+        with console.progress("score", found, "episodes") as progress:
             for cell, episodes in pending:
-                await _cell_task(study, cell, episodes, journal if strict else None)()
+                total += await _cell_task(study, cell, episodes, journal if strict else None)()
                 progress.advance(len(episodes))
         whole = open_study(options.model_copy(update={"model": None, "cell": None}))
         rows = latest_rows(store.journal_rows(), grid_episodes(whole))
@@ -46,6 +46,11 @@ async def score(options: Options, strict: bool = False) -> int:
         f"score: {total} scored, {len(rows)} rows in {store.table.name}"
         f"{'' if written else ' (up to date)'}, {sum(row['infra_error'] for row in rows)} infra_error"
     )
+    if total < found:
+        console.line(
+            f"score: {found - total} episodes were set aside by a run that attempts them again; score once more when "
+            "it has ended"
+        )
     mismatches = sum(row["failure_class"] == REPLAY_MISMATCH for row in rows)
     if mismatches:
         console.line(
@@ -58,20 +63,22 @@ async def score(options: Options, strict: bool = False) -> int:
 def _cell_task(
     study: Study, cell: Cell, episodes: list[Episode], journal: list[dict[str, Any]] | None
 ) -> Task[[], Coroutine[Any, Any, int]]:
-    """Judge the episodes, strictly where the journal is given: then only what is new to it is written."""
+    """Judge the episodes, strictly where the journal is given: then only what is new to it is written.
+
+    The task returns how many were judged: a run that is under way may have set some aside.
+    """
 
     async def verdicts() -> int:
         instances = study.instances(cell)
-        if journal is None:
-            rows = [row_for(instances[each.instance_id], study.transcript(each)) for each in episodes]
-        else:
-            shown = {variant.variant_id: variant for variant in study.variants(cell)}
-            strict = [
-                row_for(instances[each.instance_id], study.transcript(each), shown[each.variant_id])
-                for each in episodes
-            ]
-            rows = news(strict, journal)
-        study.store.append_rows(rows)
+        shown = {variant.variant_id: variant for variant in study.variants(cell)} if journal is not None else {}
+        judged = [
+            row_unless_set_aside(
+                instances[each.instance_id], study.transcript(each), shown[each.variant_id] if shown else None
+            )
+            for each in episodes
+        ]
+        rows = [row for row in judged if row is not None]
+        study.store.append_rows(rows if journal is None else news(rows, journal))
         return len(rows)
 
     model = episodes[0].model

@@ -10,7 +10,7 @@ from typing import Any
 
 from flows.context import Study
 from flows.episodes.recording import replay_problem
-from flows.episodes.transcript import read_transcript
+from flows.episodes.transcript import events_of, read_transcript
 from flows.errors import StoreError, StudyError
 from flows.files import storage
 from flows.grid import Cell, Episode, runs_of, unsupported
@@ -34,7 +34,10 @@ def whole_transcript(path: Path) -> list[dict[str, Any]]:
     Raises:
         StoreError: it cannot be read or is not whole.
     """
-    events = read_transcript(path)
+    return _whole(path, read_transcript(path))
+
+
+def _whole(path: Path, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not events or events[0].get("event") != "episode" or events[-1].get("event") != "end":
         raise StoreError(path, "is marked complete but has no beginning or no end; delete it and its marker, run again")
     return events
@@ -63,8 +66,8 @@ def row_for(instance: Instance, path: Path, variant: Variant | None = None) -> d
     Raises:
         StoreError: the transcript cannot be read, is not whole, was edited, or lacks what a column needs.
     """
-    digest = _unedited(path)
-    events = whole_transcript(path)
+    data, digest = _unedited(path)
+    events = _whole(path, events_of(path, data))
     head, end = events[0], events[-1]
     try:
         outcome, failure, passed, partial = end["outcome"], end["kind"], None, None
@@ -98,20 +101,40 @@ def row_for(instance: Instance, path: Path, variant: Variant | None = None) -> d
     return {**row, TRANSCRIPT: digest}
 
 
-def _unedited(path: Path) -> str:
-    """The transcript's SHA-256, which its marker vouches for."""
+def row_unless_set_aside(instance: Instance, path: Path, variant: Variant | None = None) -> dict[str, Any] | None:
+    """The row of a transcript that was finished a moment ago; null if a run has set it aside for another attempt.
+
+    Args: as of `row_for`.
+
+    Raises:
+        StoreError: as `row_for`, of a transcript that stands.
+    """
+    while True:
+        marker = Store.marker(path)
+        if marker is None:
+            return None
+        try:
+            return row_for(instance, path, variant)
+        except StoreError:
+            if Store.marker(path) == marker:
+                raise
+
+
+def _unedited(path: Path) -> tuple[bytes, str]:
+    """The transcript and its SHA-256, which its marker vouches for."""
     marker = Store.marker(path)
     if marker is None:
         raise StoreError(path, "is not finished; run the stage `run` again")
     with storage(path):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        data = path.read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
     if digest != marker["sha256"]:
         raise StoreError(
             path,
             "was edited after it was finished (its hash does not match its marker); restore it, or delete both and "
             "run again",
         )
-    return digest
+    return data, digest
 
 
 def pending_episodes(

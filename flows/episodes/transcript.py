@@ -41,13 +41,18 @@ class TranscriptWriter(LineFile):
 
 def read_transcript(path: Path) -> list[dict[str, Any]]:
     """All events. Raises `StoreError` for a missing file or a line that is no JSON object."""
-    return list(_events(path))
-
-
-def _events(path: Path) -> Iterator[dict[str, Any]]:
     with storage(path):
-        lines = path.read_bytes().splitlines()
-    for number, line in enumerate(lines, start=1):
+        data = path.read_bytes()
+    return events_of(path, data)
+
+
+def events_of(path: Path, data: bytes) -> list[dict[str, Any]]:
+    """All events in the bytes of the transcript at `path`. Raises `StoreError` for a line that is no JSON object."""
+    return list(_events(path, data))
+
+
+def _events(path: Path, data: bytes) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(data.splitlines(), start=1):
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):

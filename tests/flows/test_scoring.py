@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from flows import scoring
+from flows.cli import main
 from flows.context import Study
 from flows.errors import StoreError, StudyError
 from flows.grid import Episode
@@ -22,6 +23,7 @@ from flows.scoring import (
     pending_episodes,
     results_metadata,
     row_for,
+    row_unless_set_aside,
     whole_transcript,
 )
 from tasks_env import Session, family, play
@@ -41,6 +43,11 @@ def study(tmp_path: Path) -> Study:
 
 def some_episode(study: Study) -> Episode:
     return study.episodes("steady", study.cells[0])[0]
+
+
+def some_episode_of(study: Study) -> Episode:
+    """One of the only model's."""
+    return study.episodes(study.models[0], study.cells[0])[0]
 
 
 def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
@@ -222,6 +229,93 @@ class TestAttempts:
         assert sorted(row["started_at"].isoformat(timespec="microseconds") for row in latest) == sorted(
             row["started_at"] for row in rows
         )
+
+
+class TestWhileARunIsUnderWay:
+    """A run sets an infra_error aside for another attempt between two looks of the scoring."""
+
+    @pytest.fixture
+    def failed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+        monkeypatch.setenv("SMALL_STUDY_KEY", "sk-0123456789")
+        opened = open_study(tmp_path, {"grid/models": ["served"], "grid/instances": 1}, cell=BASELINE)
+        prepare(opened)
+        run_episodes(opened)
+        return opened
+
+    @staticmethod
+    def at_the(look: int, monkeypatch: pytest.MonkeyPatch, path: Path, act: Callable[[], None]) -> None:
+        """Let the run act right before the n-th time that something of this transcript is read."""
+        read, looks = Path.read_bytes, [0]
+
+        def raced(self: Path) -> bytes:
+            if self.parent == path.parent and self.name.startswith(path.stem):
+                looks[0] += 1
+                if looks[0] == look:
+                    act()
+            return read(self)
+
+        monkeypatch.setattr(Path, "read_bytes", raced)
+
+    @pytest.mark.parametrize("begun", [False, True])
+    @pytest.mark.parametrize("look", [1, 2, 3])
+    def test_what_is_set_aside_meanwhile_is_left_for_later(
+        self, failed: Study, monkeypatch: pytest.MonkeyPatch, look: int, begun: bool
+    ) -> None:
+        episode = some_episode_of(failed)
+        path, instance = failed.transcript(episode), failed.instances(episode.cell)[episode.instance_id]
+
+        def set_aside() -> None:
+            failed.store.set_aside(path)
+            if begun:
+                path.write_text('{"event":"episode"}\n')
+
+        self.at_the(look, monkeypatch, path, set_aside)
+        assert row_unless_set_aside(instance, path) is None
+        assert path.with_suffix(".attempt-1.jsonl").exists()
+
+    @pytest.mark.parametrize("look", [1, 2, 3])
+    def test_an_attempt_that_was_finished_meanwhile_is_the_one_that_is_judged(
+        self, failed: Study, monkeypatch: pytest.MonkeyPatch, look: int
+    ) -> None:
+        episode = some_episode_of(failed)
+        path, instance = failed.transcript(episode), failed.instances(episode.cell)[episode.instance_id]
+
+        def attempt_again() -> None:
+            data = path.read_bytes()
+            failed.store.set_aside(path)
+            path.write_bytes(data.replace(b'"attempt":2', b'"attempt":3'))
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            failed.store.mark_complete(path, {"sha256": digest, "outcome": "infra_error", "attempt": 3})
+
+        self.at_the(look, monkeypatch, path, attempt_again)
+        row = row_unless_set_aside(instance, path)
+        assert row is not None
+        assert row["attempts"] == 3
+        assert row["transcript"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def test_what_stands_and_is_damaged_is_still_refused(self, failed: Study) -> None:
+        episode = some_episode_of(failed)
+        path = failed.transcript(episode)
+        path.write_bytes(path.read_bytes() + b"\n")
+        with pytest.raises(StoreError, match="was edited after it was finished"):
+            row_unless_set_aside(failed.instances(episode.cell)[episode.instance_id], path)
+
+    @pytest.mark.usefixtures("prefect_api_url")
+    @pytest.mark.xdist_group("prefect")
+    def test_the_stage_scores_the_others_and_says_so(
+        self, failed: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = failed.transcript(some_episode_of(failed))
+        self.at_the(3, monkeypatch, path, lambda: failed.store.set_aside(path))
+        assert main(["score", "--manifest", str(failed.manifest_path)]) == 0
+        told = capsys.readouterr().out
+        assert "score: 1 scored, 1 rows in results.parquet, 1 infra_error" in told
+        assert "score: 1 episodes were set aside by a run that attempts them again; score once more when it" in told
+        run_episodes(reopened(failed))
+        assert main(["score", "--manifest", str(failed.manifest_path)]) == 0
+        told = capsys.readouterr().out
+        assert "score: 2 scored, 2 rows" in told
+        assert "set aside" not in told
 
 
 class TestDamage:
