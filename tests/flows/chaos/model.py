@@ -40,8 +40,10 @@ def plans_of(study: Study) -> dict[str, list[ToolCall]]:
 def answer_to(body: Mapping[str, Any], plans: Plans) -> dict[str, Any]:
     """The answer to a chat completions request, its usage included, without an id."""
     messages = body["messages"]
-    prompt = next(message["content"] for message in messages if message["role"] == "user")
-    turn, manner = sum(message["role"] == "assistant" for message in messages), _manner(prompt)
+    # The task that was stated last: where context is carried, those before it are over.
+    stated = max(number for number, message in enumerate(messages) if _states_a_task(message, plans))
+    prompt = messages[stated]["content"]
+    turn, manner = sum(message["role"] == "assistant" for message in messages[stated:]), _manner(prompt)
     message, finish = _turn(turn, manner, plans[prompt])
     usage = {
         "prompt_tokens": 1 + len(json.dumps(messages)) // 4,
@@ -49,6 +51,10 @@ def answer_to(body: Mapping[str, Any], plans: Plans) -> dict[str, Any]:
         "prompt_tokens_details": {"cached_tokens": 10 * turn},
     }
     return openai_answer(message, finish, usage=usage)
+
+
+def _states_a_task(message: Mapping[str, Any], plans: Plans) -> bool:
+    return message["role"] == "user" and message["content"] in plans
 
 
 def _manner(prompt: str) -> str:

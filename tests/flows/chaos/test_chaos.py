@@ -1,5 +1,6 @@
 """Runs that die at any moment, on disks that fail, against a server that fails: what is left is whole and is counted.
 
+Episodes are conversations of their own, and, with a third as many seeds, share conversations of up to `TOGETHER` tasks.
 `AGENT_BENCH_CHAOS_SEEDS` sets how many seeds are tried, `AGENT_BENCH_CHAOS_FIRST` the first of them.
 """
 
@@ -27,6 +28,7 @@ from flows.context import Study
 from flows.episodes.ledger import Ledger
 from flows.episodes.pricing import call_bound
 from flows.episodes.transcript import read_transcript
+from flows.grid import conversations_of
 from flows.results import INFRA_ERROR, WALL_CLOCK_COLUMNS, results_frame
 from flows.scoring import grid_episodes, latest_rows
 from tests.flows.chaos.disk import KINDS, Disaster
@@ -42,6 +44,11 @@ FIRST = int(os.environ.get("AGENT_BENCH_CHAOS_FIRST", "0"))
 CAP_USD = 1000.0
 IN_FLIGHT = 16
 ROUNDS_AT_MOST = 15
+TOGETHER = 3
+"""Tasks per conversation where context is carried; a set of four has a shorter last one."""
+CASES = [(1, seed) for seed in range(FIRST, FIRST + SEEDS)] + [
+    (TOGETHER, seed) for seed in range(FIRST, FIRST + -(-SEEDS // 3))
+]
 
 
 class Host:
@@ -111,7 +118,13 @@ def server() -> Iterator[AnsweringServer]:
 
 
 @pytest.fixture(scope="module")
-def pristine(server: AnsweringServer, tmp_path_factory: pytest.TempPathFactory) -> Study:
+def tasks(request: pytest.FixtureRequest) -> int:
+    """Tasks per conversation."""
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def pristine(tasks: int, server: AnsweringServer, tmp_path_factory: pytest.TempPathFactory) -> Study:
     """A study with its sets and without a single episode."""
     limits = {"concurrent_episodes": IN_FLIGHT, "timeout_s": 10.0}
     return open_study(
@@ -121,7 +134,7 @@ def pristine(server: AnsweringServer, tmp_path_factory: pytest.TempPathFactory) 
         instances=4,
         execution={"concurrent_episodes": IN_FLIGHT},
         budget={"cap_usd": CAP_USD},
-        scaffold={"step_cap": 6},
+        scaffold={"step_cap": 6, "tasks_per_conversation": tasks},
         retry={
             "http_attempts": 4,
             "first_wait_s": 0.004,
@@ -152,7 +165,9 @@ def table(study: Study) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(pristine: Study, server: AnsweringServer, host: Host, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def undisturbed(
+    tasks: int, pristine: Study, server: AnsweringServer, host: Host, tmp_path_factory: pytest.TempPathFactory
+) -> Any:
     """The table of a run on a good day."""
     study = copy_of(pristine, tmp_path_factory.mktemp("undisturbed"))
     day = play(server, study, 0, 0.0)
@@ -161,6 +176,9 @@ def undisturbed(pristine: Study, server: AnsweringServer, host: Host, tmp_path_f
     assert (totals.spent, totals.unknown, totals.open) == (pytest.approx(day.account.served_usd), 0.0, {})
     frame = table(study)
     assert len(frame) == IN_FLIGHT
+    assert (
+        frame["conversation_position"].max() is pd.NA if tasks == 1 else frame["conversation_position"].max() == tasks
+    )
     assert set(frame["outcome"]) > {"completed"}, "episodes end in several ways"
     assert set(frame["passed"]) == {True, False}
     return frame
@@ -215,14 +233,23 @@ def assert_whole(study: Study) -> None:
 
 
 def assert_no_episode_twice(study: Study, day: BadDay) -> None:
-    """An episode that had an outcome was not met again, and no answer was counted in two places."""
+    """An episode that had an outcome was not met again, and no answer was counted in two places.
+
+    The tasks of a conversation are marked one after another: a run that died in between had not finished it before the
+    last of them was, and only until then were the others met again.
+    """
     answers: Counter[str] = Counter()
+    last_of_all = {
+        conversation[-1].episode_id
+        for model, cell in study.work
+        for conversation in conversations_of(study.episodes(model, cell))
+    }
     for path in sorted(study.store.runs.rglob("*.jsonl")):
         if path == study.store.ledger:
             continue
         events = read_transcript(path)
         answers.update(event["raw"]["id"] for event in events if event["event"] == "answer")
-        if ".attempt-" in path.name:
+        if ".attempt-" in path.name and path.name.partition(".")[0] in last_of_all:
             assert events[-1]["outcome"] == INFRA_ERROR, f"{path.name} was finished and run again"
     assert set(answers.values()) == {1}
     assert answers.keys() <= day.account.served.keys()
@@ -257,7 +284,7 @@ def trouble(rng: random.Random, day: BadDay) -> tuple[Disaster | None, Any]:
     return None, kill_when
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize(("tasks", "seed"), CASES, indirect=["tasks"], scope="module")
 def test_a_study_that_was_killed_again_and_again_ends_as_if_nothing_had_happened(
     seed: int, pristine: Study, undisturbed: pd.DataFrame, server: AnsweringServer, host: Host, tmp_path: Path
 ) -> None:

@@ -36,7 +36,7 @@ CLOSE = tool(
 TOOLS = (READ, CLOSE)
 
 
-def entry(adapter: str, url: str = "http://127.0.0.1:9", **fields: Any) -> HttpModel:
+def entry(adapter: str, url: str | None = "http://127.0.0.1:9", **fields: Any) -> HttpModel:
     """A model entry; `fields` replace its defaults."""
     return HttpModel.model_validate(
         {
