@@ -111,10 +111,11 @@ def latency(arguments: argparse.Namespace, folder: Path) -> None:
 
 def memory(arguments: argparse.Namespace, folder: Path) -> None:
     """Memory at the end of the stage and disk per episode, beside what `plan` projects for such episodes."""
-    from flows.episodes.transcript import expected_bytes
-    from flows.manifest import Expectation
+    from flows.episodes.disk import transcript_bytes
+    from flows.manifest import Expectation, Pricing, ScriptedModel
 
     first = 0.0
+    agent = ScriptedModel(adapter="scripted", pass_rate={"easy": 1.0}, pricing=Pricing(input=0.0, output=0.0))
     for episodes in map(int, arguments.memory_at.split(",")):
         figures = run_stage(folder / str(episodes), episodes, at_once=arguments.at_once)
         first = first or figures["rss_mib"]
@@ -129,7 +130,7 @@ def memory(arguments: argparse.Namespace, folder: Path) -> None:
             f"{figures['episodes']:.0f} episodes: {figures['rss_mib']:.0f} MiB "
             f"({100 * (figures['rss_mib'] / first - 1):+.1f}%); "
             f"{figures['disk_bytes'] / figures['episodes']:.0f} bytes on disk per episode, projected "
-            f"{expected_bytes(expected):.0f}; "
+            f"{transcript_bytes(expected, agent):.0f}; "
             f"{figures['episodes'] / figures['wall_s']:.1f} episodes/s, "
             f"CPU {1000 * figures['cpu_s'] / figures['episodes']:.1f} ms/episode, load {os.getloadavg()[0]:.1f}",
             flush=True,

@@ -12,12 +12,13 @@ from pathlib import Path
 from flows.console import Console, StageProgress
 from flows.context import Study
 from flows.episodes.abreast import abreast
+from flows.episodes.disk import run_bytes
 from flows.episodes.job import Job, Summary
 from flows.episodes.ledger import Ledger
 from flows.episodes.pacing import Acquire, Sleep, paces
 from flows.episodes.pricing import episode_bound
 from flows.episodes.runner import CapReached, Runner
-from flows.episodes.transcript import expected_bytes, read_transcript
+from flows.episodes.transcript import read_transcript
 from flows.errors import RunHalted, StudyError
 from flows.grid import Cell, Episode, conversations_of
 from flows.manifest import HttpModel, Model, ScriptedModel
@@ -195,20 +196,20 @@ class Campaign:
                 self.console.line(f"skip {model} {cell.id} {one.episode_id}: completed by another process")
         return left
 
-    def check_disk(self, episodes: int) -> None:
-        """Refuse to start `episodes` that would overrun the disk budget.
+    def check_disk(self, episodes: dict[str, int]) -> None:
+        """Refuse to start so many episodes of each model that would overrun the disk budget.
 
         Raises:
             StudyError: says what is there, what would be added, and the budget.
         """
         manifest = self.study.manifest
         there = self.study.store.disk_bytes()
-        added = episodes * expected_bytes(manifest.expectation)
+        added = run_bytes(manifest, episodes)
         if there + added > manifest.budget.disk_gb * 1e9:
             raise StudyError(
-                f"{self.study.store.root}: {there / 1e9:.2f} GB are there and {episodes} episodes would add about "
-                f"{added / 1e9:.2f} GB, over the budget of {manifest.budget.disk_gb:g} GB; raise budget.disk_gb in "
-                f"{self.study.manifest_path}, or make the grid smaller"
+                f"{self.study.store.root}: {there / 1e9:.2f} GB are there and {sum(episodes.values())} episodes would "
+                f"add about {added / 1e9:.2f} GB, over the budget of {manifest.budget.disk_gb:g} GB; raise "
+                f"budget.disk_gb in {self.study.manifest_path}, or make the grid smaller"
             )
 
     def show_on(self, progress: StageProgress) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flows.context import Study
+from flows.episodes.disk import run_bytes, set_bytes, tracking_bytes
 from flows.episodes.ledger import Ledger
+from flows.episodes.pacing import by_endpoint, per_minute
 from flows.episodes.pricing import PER_MILLION, episode_bound
-from flows.episodes.transcript import expected_bytes
-from flows.grid import Cell, runs_of, supported_cells, unsupported
+from flows.grid import Cell, episode_count, runs_of, supported_cells, unsupported
 from flows.manifest import BASELINE_AXIS, Manifest, ScriptedModel
 from flows.stats.power import detectable_difference
 
@@ -35,6 +36,7 @@ class Projection:
     expected_usd: float
     worst_usd: float
     hours: float
+    """Beside the other models of its endpoint."""
 
 
 def project(study: Study, model: str) -> Projection:
@@ -42,7 +44,7 @@ def project(study: Study, model: str) -> Projection:
     manifest = study.manifest
     entry, expected = manifest.models[model], manifest.expectation
     cells = [cell for _, cell in supported_cells(manifest, [model], study.cells)]
-    episodes = sum(manifest.grid.instances * runs_of(manifest, cell) for cell in cells)
+    episodes = _episodes(study, model)
     tokens_in = expected.tokens_in * carried(manifest)
     tokens = tokens_in * entry.pricing.input + expected.tokens_out * entry.pricing.output
     attempts = manifest.retry.episode_attempts
@@ -52,7 +54,7 @@ def project(study: Study, model: str) -> Projection:
         episodes=episodes,
         expected_usd=episodes * tokens * PER_MILLION,
         worst_usd=episodes * attempts * episode_bound(entry.pricing, manifest.scaffold),
-        hours=_hours(manifest, model, episodes),
+        hours=_hours(study, model),
     )
 
 
@@ -66,18 +68,41 @@ def carried(manifest: Manifest) -> float:
     return (n // size * tokens(size) + tokens(n % size)) / n
 
 
-def _hours(manifest: Manifest, model: str, episodes: int) -> float:
-    entry, expected = manifest.models[model], manifest.expectation
+def _episodes(study: Study, model: str) -> int:
+    return episode_count(study.manifest, [model], study.cells)
+
+
+def _hours(study: Study, model: str) -> float:
+    """How long the model's episodes take beside those of the others that share its allowances per minute."""
+    manifest, expected = study.manifest, study.manifest.expectation
+    entry = manifest.models[model]
     if isinstance(entry, ScriptedModel):
         return 0.0
     places = min(entry.limits.concurrent_episodes, manifest.execution.concurrent_episodes)
-    by_time = episodes * expected.steps * expected.seconds_per_step / places / 3600
-    requests = entry.limits.requests_per_minute
-    tokens = entry.limits.tokens_per_minute
+    by_time = _working_hours(study, model) / places
+    together = next(names for names in by_endpoint(manifest, study.models) if model in names)
+    episodes = sum(_episodes(study, name) for name in together)
+    requests, tokens = per_minute([manifest.models[name] for name in together])
     by_requests = episodes * expected.steps / requests / 60 if requests else 0.0
     per_episode = expected.tokens_in * carried(manifest) + expected.tokens_out
     by_tokens = episodes * per_episode / tokens / 60 if tokens else 0.0
     return max(by_time, by_requests, by_tokens)
+
+
+def _working_hours(study: Study, model: str) -> float:
+    """How long the model's episodes take one after another."""
+    if isinstance(study.manifest.models[model], ScriptedModel):
+        return 0.0
+    expected = study.manifest.expectation
+    return _episodes(study, model) * expected.steps * expected.seconds_per_step / 3600
+
+
+def study_hours(study: Study) -> float:
+    """How long the chosen models take side by side: they share the places of `execution.concurrent_episodes`."""
+    by_place = sum(_working_hours(study, model) for model in study.models)
+    return max(
+        by_place / study.manifest.execution.concurrent_episodes, *(_hours(study, model) for model in study.models)
+    )
 
 
 @dataclass(frozen=True)
@@ -185,19 +210,24 @@ def _cost_lines(study: Study, projections: Sequence[Projection]) -> list[str]:
     ]
     episodes = sum(item.episodes for item in projections)
     total, worst = (sum(getattr(item, name) for item in projections) for name in ("expected_usd", "worst_usd"))
-    hours = max((item.hours for item in projections), default=0.0)
+    hours = study_hours(study)
     lines.append(
         f"  {'all':{width}}  {sum(item.cells for item in projections):6} {episodes:9} {total:13.2f} {worst:15.2f} "
         f"{hours:7.1f}"
     )
     cap, spent = manifest.budget.cap_usd, Ledger(study.store.ledger, manifest.budget.cap_usd).totals()
     fits = "fits under" if total <= cap else "EXCEEDS"
-    disk = episodes * expected_bytes(manifest.expectation) / 1e9
+    sets = set_bytes(manifest, study.cells)
+    counts = {item.model: item.episodes for item in projections}
+    disk = (run_bytes(manifest, counts) + sets) / 1e9
+    tracked = tracking_bytes(manifest, episodes) / 1e9
+    fits_on_disk = "of" if disk <= manifest.budget.disk_gb else "which EXCEEDS the budget of"
     return [
         *lines,
         f"  the expected cost {fits} the cap of {cap:.2f} USD (so far spent {spent.spent:.2f}, unknown or reserved "
         f"{spent.unknown + spent.reserved:.2f}); no run goes over it: an episode starts only if its worst case fits",
-        f"  disk: about {disk:.2f} GB of {manifest.budget.disk_gb:g} GB",
+        f"  disk: about {disk:.2f} GB {fits_on_disk} {manifest.budget.disk_gb:g} GB"
+        + (f", {tracked:.2f} GB of it Prefect's, unless a server of your own is used" if tracked else ""),
     ]
 
 

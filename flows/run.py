@@ -53,11 +53,13 @@ async def run(options: Options) -> Any:
             except StudyError as error:  # the cell's task is red; what the other cells have in flight is finished
                 campaign.halt(error)
 
-    left = sum(len(job.conversation) for _, _, jobs in work for job in jobs)
+    left = dict.fromkeys(study.models, 0)
+    for model, _, jobs in work:
+        left[model] += sum(len(job.conversation) for job in jobs)
     campaign.check_disk(left)
     remember(study)  # not before: a run that is refused leaves the change to be told by the next one
     try:
-        with console.progress("run", left, "episodes") as progress:
+        with console.progress("run", sum(left.values()), "episodes") as progress:
             campaign.show_on(progress)
             for model in study.models:
                 complete = [

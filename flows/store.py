@@ -11,6 +11,7 @@
     results/scores.jsonl                                                                  append-only journal of rows
     results/results.parquet, results._COMPLETE                                            its compaction
     results/analysis/                                                                     tables and figures
+    .prefect/                                                  of the embedded Prefect server, which alone writes there
 
 A marker is written after what it vouches for has been flushed; anything without its marker is an interrupted
 attempt and is done again. Every byte is written through `flows.files`.
@@ -45,6 +46,7 @@ class Store:
         self.root = root
         self.data = root / "data"
         self.runs = root / "runs"
+        self.prefect = root / ".prefect"
         self.results = root / "results"
         self.analysis = self.results / "analysis"
         self.journal = self.results / "scores.jsonl"
@@ -244,9 +246,9 @@ class Store:
         append_lines(self.journal, [canonical_json(row) for row in rows])
 
     def disk_bytes(self) -> int:
-        """Bytes that data/, runs/ and results/ take."""
+        """Bytes that data/, runs/, results/ and the embedded Prefect server's state take."""
         total = 0
-        for top in (self.data, self.runs, self.results):
+        for top in (self.data, self.runs, self.results, self.prefect):
             for folder, _, names in os.walk(top):
                 for name in names:
                     try:

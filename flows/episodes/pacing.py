@@ -186,7 +186,7 @@ def paces(manifest: Manifest, models: Sequence[str], acquire: Acquire | None = N
         acquire: Takes from the `shared_limits`, which must exist; null: this process shares them with no other.
     """
     result = {}
-    for names in _by_endpoint(manifest, models).values():
+    for names in by_endpoint(manifest, models):
         shared = _buckets([manifest.models[name] for name in names], acquire)
         result.update({name: Pace(manifest.models[name], shared) for name in names})
     return {name: result[name] for name in models}
@@ -194,16 +194,17 @@ def paces(manifest: Manifest, models: Sequence[str], acquire: Acquire | None = N
 
 def shared_limits(manifest: Manifest, models: Sequence[str]) -> list[SharedLimit]:
     """The allowances that the models' endpoints give to all processes together."""
-    groups = _by_endpoint(manifest, models).values()
+    groups = by_endpoint(manifest, models)
     return [limit for names in groups for limit in _limits([manifest.models[name] for name in names]) if limit]
 
 
-def _by_endpoint(manifest: Manifest, models: Sequence[str]) -> dict[object, list[str]]:
+def by_endpoint(manifest: Manifest, models: Sequence[str]) -> list[list[str]]:
+    """The models in groups that share the allowances of one account; an agent without an endpoint is its own."""
     endpoints: dict[object, list[str]] = {}
     for name in models:
         entry = manifest.models[name]
         endpoints.setdefault(_endpoint(entry) if isinstance(entry, HttpModel) else name, []).append(name)
-    return endpoints
+    return list(endpoints.values())
 
 
 def _endpoint(entry: HttpModel) -> tuple[str | None, ...]:
@@ -216,7 +217,7 @@ def _limits(entries: Sequence[Model]) -> tuple[SharedLimit | None, SharedLimit |
     first = entries[0]
     if not isinstance(first, HttpModel):
         return None, None
-    requests, tokens = _per_minute(entries)
+    requests, tokens = per_minute(entries)
     place = first.base_url_env or re.sub(r"[^A-Za-z0-9.-]+", "-", (first.base_url or "").partition("://")[2])[:60]
     where = f"{place}-{content_hash(list(_endpoint(first)), 8)}"
     return (
@@ -225,7 +226,8 @@ def _limits(entries: Sequence[Model]) -> tuple[SharedLimit | None, SharedLimit |
     )
 
 
-def _per_minute(entries: Sequence[Model]) -> tuple[int | None, int | None]:
+def per_minute(entries: Sequence[Model]) -> tuple[int | None, int | None]:
+    """Requests and tokens per minute of entries that share them, the smallest of each; null: no limit."""
     limits = [entry.limits for entry in entries]
     requests = [one.requests_per_minute for one in limits if one.requests_per_minute]
     tokens = [one.tokens_per_minute for one in limits if one.tokens_per_minute]
@@ -233,7 +235,7 @@ def _per_minute(entries: Sequence[Model]) -> tuple[int | None, int | None]:
 
 
 def _buckets(entries: Sequence[Model], acquire: Acquire | None) -> Buckets:
-    requests, tokens = _per_minute(entries)
+    requests, tokens = per_minute(entries)
     shared = [Stock(limit, acquire) if limit and acquire else None for limit in _limits(entries)]
     return Buckets(
         Bucket(requests, stock=shared[0]) if requests else None, Bucket(tokens, stock=shared[1]) if tokens else None

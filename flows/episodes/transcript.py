@@ -15,20 +15,9 @@ from typing import Any
 
 from flows.errors import StoreError
 from flows.files import LineFile, storage
-from flows.manifest import Expectation
 from tasks_env.canonical import canonical_json
 
 TRANSCRIPT_VERSION = 2
-
-_BYTES_PER_TOKEN = 4
-_OVERHEAD_PER_STEP = 1500
-"""Bytes per step beside the conversation itself: hashes, attempts, usage, the raw answer's envelope."""
-
-
-def expected_bytes(expected: Expectation) -> float:
-    """Expected size of one transcript: the whole conversation once, and what every step adds around it."""
-    conversation = 2 * expected.tokens_in / expected.steps + 2 * expected.tokens_out
-    return _BYTES_PER_TOKEN * conversation + _OVERHEAD_PER_STEP * expected.steps
 
 
 class TranscriptWriter(LineFile):

@@ -457,4 +457,4 @@ def test_a_key_leaves_no_trace_in_files_errors_or_logs(
 def test_a_run_past_the_disk_budget_is_refused_before_it_starts(tmp_path: Path) -> None:
     study = open_study(tmp_path, {"agent": scripted_entry()}, budget={"cap_usd": 1.0, "disk_gb": 1e-6})
     with pytest.raises(StudyError, match=r"over the budget of 1e-06 GB; raise budget\.disk_gb"):
-        Campaign(study, Console()).check_disk(10)
+        Campaign(study, Console()).check_disk({"agent": 10})

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from flows.context import Options, Study
-from flows.episodes.transcript import expected_bytes
-from flows.plan import detectable, plan_text, project
-from tests.flows.small_study import open_study, tree_bytes
+from flows.episodes.disk import run_bytes, set_bytes
+from flows.plan import detectable, plan_text, project, study_hours
+from tests.flows.small_study import document, open_study, tree_bytes
 
 ROOT = Path(__file__).parents[2]
 ALL = {"grid/models": ["steady", "served", "cool"]}
@@ -19,6 +19,7 @@ ALL = {"grid/models": ["steady", "served", "cool"]}
 EPISODES = 14
 # `cool` accepts no temperature.
 EPISODES_WITHOUT_TEMPERATURE = 12
+LIMITED = {"requests_per_minute": 2}
 
 
 def test_projection_is_the_one_worked_out_by_hand(tmp_path: Path) -> None:
@@ -44,6 +45,24 @@ def test_rate_limits_lengthen_the_projection(tmp_path: Path) -> None:
     assert project(few_places, "served").hours == pytest.approx(EPISODES * 8 / 3600)
 
 
+def test_models_of_one_account_share_its_allowances_and_all_share_the_places(tmp_path: Path) -> None:
+    twin = {**document()["models"]["served"], "model": "its-twin"}
+    two = {"grid/models": ["served", "twin", "steady"], "models/twin": twin}
+    plain = open_study(tmp_path, {**two, "execution": {"concurrent_episodes": 8}})
+    # 4 steps of 2 seconds each: alone 8 at a time, together as well.
+    assert project(plain, "served").hours == pytest.approx(EPISODES * 8 / 8 / 3600)
+    assert study_hours(plain) == pytest.approx(2 * EPISODES * 8 / 8 / 3600)
+    shared = open_study(tmp_path, {**two, "models/served/limits": {"requests_per_minute": 2, "tokens_per_minute": 100}})
+    by_tokens = 2 * EPISODES * 2100 / 100 / 60
+    for name in ("served", "twin"):
+        assert project(shared, name).hours == pytest.approx(by_tokens), "the smallest holds for both, together"
+    assert study_hours(shared) == pytest.approx(by_tokens)
+    other = open_study(tmp_path, {**two, "models/twin/api_key_env": "OTHER_KEY", "models/served/limits": LIMITED})
+    assert project(other, "served").hours == pytest.approx(EPISODES * 4 / 2 / 60)
+    assert project(other, "twin").hours == pytest.approx(EPISODES * 8 / 8 / 3600)
+    assert [line.split()[-1] for line in plan_text(shared).splitlines() if line.startswith("  all ")] == ["9.8"]
+
+
 def test_text_has_the_numbers(tmp_path: Path) -> None:
     text = plan_text(open_study(tmp_path, ALL))
     rows = {words[0]: words[1:] for line in text.splitlines() if (words := line.split())}
@@ -59,6 +78,13 @@ def test_plan_above_the_cap_says_so(tmp_path: Path) -> None:
     assert "the expected cost EXCEEDS the cap of 0.01 USD" in plan_text(
         open_study(tmp_path, {**ALL, "budget/cap_usd": 0.01})
     )
+
+
+def test_disk_past_the_budget_says_so(tmp_path: Path) -> None:
+    text = plan_text(open_study(tmp_path, {**ALL, "budget/disk_gb": 1e-6}))
+    assert " GB which EXCEEDS the budget of 1e-06 GB" in text
+    assert "GB of it Prefect's" in text
+    assert "Prefect's" not in plan_text(open_study(tmp_path, {**ALL, "execution/tracking": "per_cell"}))
 
 
 def test_cells_are_listed_on_demand(tmp_path: Path) -> None:
@@ -108,11 +134,6 @@ def test_one_level_chosen_is_one_level(tmp_path: Path) -> None:
     assert row.one_model == row.one_model_one_level
 
 
-def test_transcripts_size_is_the_conversation_once_and_an_overhead_per_step(tmp_path: Path) -> None:
-    # 4 bytes a token; the last of 4 requests holds twice the mean of 500; what is written appears twice; 1500 a step.
-    assert expected_bytes(open_study(tmp_path).manifest.expectation) == 4 * (1000 + 200) + 4 * 1500
-
-
 class TestTheShippedGrid:
     @pytest.fixture
     def study(self) -> Study:
@@ -125,5 +146,7 @@ class TestTheShippedGrid:
         assert 0 < expected < 200 <= study.manifest.budget.cap_usd
 
     def test_fits_on_the_disk(self, study: Study) -> None:
-        episodes = sum(project(study, model).episodes for model in study.models)
-        assert episodes * expected_bytes(study.manifest.expectation) < study.manifest.budget.disk_gb * 1e9
+        episodes = {model: project(study, model).episodes for model in study.models}
+        projected = run_bytes(study.manifest, episodes) + set_bytes(study.manifest, study.cells)
+        assert 0 < projected < study.manifest.budget.disk_gb * 1e9
+        assert f"disk: about {projected / 1e9:.2f} GB of 5 GB, " in plan_text(study)
