@@ -1,6 +1,6 @@
 """Whether the ledger, scoring and the analysis cost the same per row however many rows there are.
 
-    python benchmarks/growth.py [--ledger] [--journal] [--analyze]      without any, all
+    python benchmarks/growth.py [--ledger] [--journal] [--scoring] [--analyze]      without any, all
 
 CPU time stands beside wall time, which depends on what else the machine does.
 """
@@ -33,14 +33,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ledger", action="store_true", help="time per operation by lines of the ledger")
     parser.add_argument("--journal", action="store_true", help="time per row of the journal and of results.parquet")
+    parser.add_argument("--scoring", action="store_true", help="time per scored episode by rows of the journal")
     parser.add_argument("--analyze", action="store_true", help="time and memory of `agent-bench analyze`")
     parser.add_argument("--sizes", default="1000,10000,100000", help="lines, or rows (default %(default)s)")
     parser.add_argument("--rows", type=int, default=100_000, help="of --analyze (default %(default)s)")
     parser.add_argument("--resamples", type=int, default=10_000, help="of --analyze (default %(default)s)")
     arguments = parser.parse_args()
-    chosen = [name for name in ("ledger", "journal", "analyze") if getattr(arguments, name)]
+    figures = {"ledger": ledger, "journal": journal, "scoring": scoring}
+    names = [*figures, "analyze"]
     sizes = [int(size) for size in arguments.sizes.split(",")]
-    for name in chosen or ["ledger", "journal", "analyze"]:
+    for name in [name for name in names if getattr(arguments, name)] or names:
         print(
             f"{name}: load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs, {time.strftime('%F %T')}",
             flush=True,
@@ -50,7 +52,7 @@ def main() -> None:
                 analyze(Path(folder), arguments.rows, arguments.resamples)
                 continue
             for size in sizes:
-                (ledger if name == "ledger" else journal)(Path(folder) / str(size), size)
+                figures[name](Path(folder) / str(size), size)
 
 
 def ledger(folder: Path, lines: int) -> None:
@@ -112,6 +114,59 @@ def journal(folder: Path, rows: int) -> None:
         f"{_micro(written, rows)}, up to date {_micro(again, rows)}",
         flush=True,
     )
+
+
+def scoring(folder: Path, rows: int) -> None:
+    """Scoring episodes that are new to a journal of so many rows: once per call, and for each of them."""
+    from small_study import CELL, write_study
+
+    from flows.context import Options, Study
+    from flows.grid import instance_set_keys
+    from flows.scoring import pending_episodes, row_unless_set_aside
+    from flows.sets import materialize_instances, materialize_variants
+
+    study = Study(Options(manifest=str(write_study(folder, OPERATIONS)), cell=CELL))
+    for key in instance_set_keys(study.manifest, study.cells):
+        materialize_instances(study.store, study.manifest, key)
+    for cell in study.cells:
+        materialize_variants(study.store, study.manifest, cell)
+    _run_episodes(study)
+    study.store.append_rows(list(_rows(rows)))
+
+    found: list[Any] = []
+    once = _timed(lambda: found.extend(pending_episodes(study, study.store.journal_rows())))
+    [(cell, episodes)] = found
+    instances = study.instances(cell)
+
+    def judge_all() -> None:
+        judged = [row_unless_set_aside(instances[each.instance_id], study.transcript(each)) for each in episodes]
+        study.store.append_rows([row for row in judged if row is not None])
+
+    each = _timed(judge_all)
+    if len(study.store.journal_rows()) != rows + len(episodes):
+        raise SystemExit("not every episode was scored")
+    print(
+        f"  {rows:>7} rows: looking for what is new {_micro(once, rows)} per row there; then per scored episode "
+        f"{_micro(each, len(episodes))}",
+        flush=True,
+    )
+
+
+def _run_episodes(study: Any) -> None:
+    """Every episode of the study, without Prefect."""
+    import asyncio
+    import io
+
+    from flows.campaign import Campaign
+    from flows.console import Console
+
+    async def everything() -> None:
+        campaign = Campaign(study, Console(io.StringIO()))
+        jobs = [job for model, cell in study.work for job in campaign.jobs(model, cell)]
+        await asyncio.gather(*map(campaign.attempt_repeatedly, jobs))
+        await campaign.close()
+
+    asyncio.run(everything())
 
 
 def analyze(folder: Path, rows: int, resamples: int) -> None:
