@@ -248,7 +248,8 @@ def _row(key: str, passed: bool) -> dict[str, Any]:
         "passed": passed, "partial_score": float(passed), "steps_used": 4, "outcome": "completed",
         "failure_class": None if passed else "wrong_answer", "infra_error": False, "attempts": 1, "tokens_in": 4000,
         "tokens_cached": 0, "tokens_out": 100, "tokens_reasoning": 0, "usage_known": True, "cost_usd": 0.001,
-        "trajectory_hash": key[:16], "trajectory_length": 4, "git_sha": "0" * 40, "manifest_hash": "0" * 64,
+        "trajectory_hash": key[:16], "trajectory_length": 4, "malformed_calls": 0,
+        "git_sha": "0" * 40, "manifest_hash": "0" * 64,
         "scientific_hash": "0" * 64, "adapter_version": "scripted/2", "scaffold_version": "1",
         "started_at": datetime(2026, 1, 1, tzinfo=UTC).isoformat(), "wall_clock_s": 1.5, "transcript": key,
     }  # fmt: skip

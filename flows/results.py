@@ -62,6 +62,12 @@ COLUMNS: dict[str, Column] = {
     "cost_usd": Column("Float64", True, "price of all answers of the last attempt; null if usage is unknown"),
     "trajectory_hash": Column("str", True, "hash of the sequence of tool names, mapped back to canonical ones"),
     "trajectory_length": Column("Int64", True, "number of tool calls"),
+    "malformed_calls": Column(
+        "Int64",
+        True,
+        "tool calls whose arguments were no JSON object (broken off, no JSON, no object, a key twice) and which were "
+        "answered with an error; null where nobody counted",
+    ),
     "git_sha": Column("str", False, "commit of the code that ran the episode, `-dirty` if sources differed"),
     "manifest_hash": Column("str", False, "hash of the whole resolved manifest at run time"),
     "scientific_hash": Column("str", False, "hash of what can change an outcome, at run time"),
@@ -71,7 +77,7 @@ COLUMNS: dict[str, Column] = {
     "wall_clock_s": Column("float64", False, "duration of the last attempt in seconds"),
 }
 
-LATER_COLUMNS = ("conversation_id", "conversation_position")
+LATER_COLUMNS = ("conversation_id", "conversation_position", "malformed_calls")
 """Columns that a row or file may lack, since they came when there were such already: they are null there."""
 
 WALL_CLOCK_COLUMNS = ("started_at", "wall_clock_s")
@@ -97,7 +103,7 @@ def _checks(name: str) -> list[pa.Check]:
         return [pa.Check.in_range(0, 1)]
     if name in ("run_seed", "attempts", "conversation_position"):
         return [pa.Check.ge(1)]
-    if name in ("steps_used", "tokens_in", "tokens_cached", "tokens_out", "tokens_reasoning", "trajectory_length"):
+    if name in ("steps_used", "trajectory_length", "malformed_calls") or name.startswith("tokens_"):
         return [pa.Check.ge(0)]
     if name in ("cost_usd", "wall_clock_s"):
         return [pa.Check.ge(0), pa.Check.lt(float("inf"))]

@@ -90,6 +90,7 @@ def row_for(instance: Instance, path: Path, variant: Variant | None = None) -> d
             "failure_class": failure,
             "infra_error": outcome == INFRA_ERROR,
             "attempts": head["attempt"],
+            "malformed_calls": malformed_calls(events),
         }
         shared = next((event for event in events[1:2] if event["event"] == "conversation"), ALONE)
         recorded = {**shared, **head, **end, **decided}
@@ -99,6 +100,18 @@ def row_for(instance: Instance, path: Path, variant: Variant | None = None) -> d
             path, f"lacks {error}: another version wrote it; move it and its marker away, run again"
         ) from None
     return {**row, TRANSCRIPT: digest}
+
+
+def malformed_calls(events: Sequence[dict[str, Any]]) -> int:
+    """How many tool calls were answered with an error because their arguments were no JSON object."""
+    broken = {
+        (event["step"], call["id"])
+        for event in events
+        if event["event"] == "answer"
+        for call in event["calls"]
+        if call["arguments"] is None
+    }
+    return sum(event["event"] == "result" and (event["step"], event["call_id"]) in broken for event in events)
 
 
 def row_unless_set_aside(instance: Instance, path: Path, variant: Variant | None = None) -> dict[str, Any] | None:

@@ -31,6 +31,7 @@ COVERAGE_COLUMNS = {
     "planned": "episodes that the grid spells out",
     "scored": "episodes with a verdict",
     "infra_error": "episodes that infrastructure let down",
+    "malformed_calls": "tool calls whose arguments were no JSON object, where they were counted; null: nowhere",
     "state": "complete, partial, missing, all infra_error, or unsupported",
     "reason": "why a cell cannot be run, where it cannot",
 }
@@ -103,7 +104,8 @@ def up_to_date(store: Store, inputs: Inputs) -> bool:
 
 def coverage(inputs: Inputs) -> pd.DataFrame:
     """One row per (model, cell) of the grid: planned and scored episodes, and whether the cell is whole."""
-    counts = inputs.frame.groupby(["model", "cell_id"])["infra_error"].agg(["size", "sum"])
+    by_cell = inputs.frame.groupby(["model", "cell_id"])
+    counts, malformed = by_cell["infra_error"].agg(["size", "sum"]), by_cell["malformed_calls"].sum(min_count=1)
     rows: list[dict[str, Any]] = []
     for cell in inputs.metadata.get("planned", []):
         key = (cell["model"], cell["cell_id"])
@@ -121,16 +123,18 @@ def coverage(inputs: Inputs) -> pd.DataFrame:
                 "planned": cell["episodes"],
                 "scored": size - infra,
                 "infra_error": infra,
+                "malformed_calls": malformed.get(key),
                 "state": state,
                 "reason": None,
             }
         )
     rows += [
-        {**cell, "planned": 0, "scored": 0, "infra_error": 0, "state": "unsupported"}
+        {**cell, "planned": 0, "scored": 0, "infra_error": 0, "malformed_calls": None, "state": "unsupported"}
         for cell in inputs.metadata.get("unsupported", [])
     ]
     frame = pd.DataFrame(rows, columns=list(COVERAGE_COLUMNS))
-    return frame.astype({"model": "str", "cell_id": "str", "state": "str", "reason": "str"})
+    texts = dict.fromkeys(("model", "cell_id", "state", "reason"), "str")
+    return frame.astype({**texts, "malformed_calls": "Int64"})
 
 
 def preregistration_table(registered: Preregistration) -> pd.DataFrame:

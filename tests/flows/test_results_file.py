@@ -51,6 +51,7 @@ def row(number: int = 1, **values: Any) -> dict[str, Any]:
         "cost_usd": 0.25,
         "trajectory_hash": "0123456789abcdef",
         "trajectory_length": 3,
+        "malformed_calls": 1,
         "git_sha": "unknown",
         "manifest_hash": "0" * 16,
         "scientific_hash": "1" * 16,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from flows import scoring
+from flows.analysis.inputs import Inputs, coverage
 from flows.cli import main
 from flows.context import Study
 from flows.errors import StoreError, StudyError
@@ -27,6 +28,9 @@ from flows.scoring import (
     whole_transcript,
 )
 from tasks_env import Session, family, play
+from tests.flows.episodes.answering import AnsweringServer, Turn, play_turns
+from tests.flows.episodes.support import http_entry, run_study
+from tests.flows.episodes.support import open_study as open_tiny
 from tests.flows.small_study import open_study, prepare, reopened, run_episodes, score, tree_bytes
 
 BASELINE = "query-easy-none-baseline"
@@ -229,6 +233,42 @@ class TestAttempts:
         assert sorted(row["started_at"].isoformat(timespec="microseconds") for row in latest) == sorted(
             row["started_at"] for row in rows
         )
+
+
+def test_malformed_calls_are_counted_as_far_as_they_were_answered_and_summed_by_cell(tmp_path: Path) -> None:
+    """Three of one episode: two broken ones, one that is no object; one that the length cut off is `truncated`."""
+    server = AnsweringServer()
+    broken, good = ("submit", '{"answer": '), ("submit", {"answer": "4"})
+    with server.running():
+        limits = {"concurrent_episodes": 1}
+        study = open_tiny(tmp_path, {"model": http_entry("openai", server.url, limits=limits)}, instances=2)
+        play_turns(
+            server,
+            "openai",
+            [
+                *[Turn(calls=(broken, broken)), Turn(calls=(("submit", "[4]"),)), Turn(calls=(good,))],
+                Turn(calls=(broken,), stop="length"),
+                *[Turn(calls=(good,)), Turn(calls=(good,))],
+            ],
+        )
+        run_study(study)
+    rows = score(study)
+    assert [(row["outcome"], row["malformed_calls"]) for row in rows] == [
+        ("completed", 3),
+        ("truncated", 0),
+        ("completed", 0),
+        ("completed", 0),
+    ]
+    frame = results_frame(latest_rows(rows, grid_episodes(study)))
+    inputs = Inputs.__new__(Inputs)
+    object.__setattr__(inputs, "frame", frame)
+    object.__setattr__(inputs, "metadata", results_metadata(study))
+    assert coverage(inputs)["malformed_calls"].tolist() == [3]
+    old = [{name: value for name, value in row.items() if name != "malformed_calls"} for row in rows]
+    unknown = results_frame(latest_rows(old, grid_episodes(study)))
+    assert unknown["malformed_calls"].isna().all()
+    object.__setattr__(inputs, "frame", unknown)
+    assert coverage(inputs)["malformed_calls"].isna().all()
 
 
 class TestWhileARunIsUnderWay:

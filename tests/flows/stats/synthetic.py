@@ -152,6 +152,7 @@ def synthetic_results(plan: Plan, seed: int) -> pd.DataFrame:
             "cost_usd": 0.001 * steps,
             "trajectory_hash": np.array(["t1", "t2", "t3"], dtype=object)[rng.integers(0, 3, ok.size)],
             "trajectory_length": steps - 1,
+            "malformed_calls": 0,
             "git_sha": "0" * 40,
             "manifest_hash": "m" * 16,
             "scientific_hash": "s" * 16,
