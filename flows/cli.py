@@ -71,7 +71,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 done (a partial run at the cost cap included), 1 failed, 2 refused before any work "
         "(manifest, options, keys), 3 halted by a provider, 130 interrupted.",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    # The metavar is as long as the longest command, which argparse would give a line of its own otherwise.
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND [OPTION]", required=True)
     for stage, text in STAGES.items():
         sub = commands.add_parser(stage, help=text, description=f"Stage {stage!r}: {text}.")
         _add_study_options(sub)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -135,7 +136,7 @@ def _estimated(question: Question, path: Path) -> _Known:
         question.alpha,
         question.power,
     )
-    row = terms.set_index("term").loc["model x level"]
+    row = next(row for row in terms.to_dict("records") if row["term"] == "model x level")
     prompts, notes = _study_prompts(question, row, terms, given.runs)
     sources = [
         f"from {file}, options take precedence",
@@ -147,19 +148,18 @@ def _estimated(question: Question, path: Path) -> _Known:
 
 
 def _study_prompts(
-    question: Question, row: pd.Series, terms: pd.DataFrame, runs: float
+    question: Question, row: Mapping[Hashable, Any], terms: pd.DataFrame, runs: float
 ) -> tuple[list[tuple[str, Prompts]], list[str]]:
     levels = int(_first(question.levels, None if pd.isna(row["n_levels"]) else float(row["n_levels"]), LEVELS))
     left = difference_variance_left(terms, float(levels), runs)
+    notes: list[str] = []
     if question.sigma_ml is not None:
         chosen = [(f"model x prompt SD {100 * question.sigma_ml:g} points (given)", question.sigma_ml**2)]
-        notes = []
     elif pd.isna(row["variance"]):
         reason = f"model x prompt variance: {row['reason']}; tabulated at assumed values"
         return [(f"model x prompt SD {100 * sd:g} points", Prompts(sd**2, levels, left)) for sd in ASSUMED_SD], [reason]
     else:
         chosen = [(f"estimate of the model x prompt variance, {row['variance']:.6f}", float(row["variance"]))]
-        notes = []
         if row["variance"] <= 0:
             notes.append("the estimate of the model x prompt variance is not positive: used as 0, see the upper limit")
         if not pd.isna(row["hi"]):
