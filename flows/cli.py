@@ -229,17 +229,36 @@ def _add_import(commands: Any) -> None:
     sub = commands.add_parser(
         "import",
         help="turn another harness's results into results.parquet",
-        description="table: CSV or JSON lines with columns model, instance_id, passed and any other of the results "
-        "schema, or mapped by --map. inspect: inspect_ai's logs. lm-eval: lm-evaluation-harness's samples files.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Turns results of another harness into results.parquet, which `agent-bench analyze --results`\n"
+        "analyzes as far as they allow. Formats:\n\n"
+        "  table    CSV, TSV or JSON lines, a record per episode\n"
+        "  inspect  inspect_ai's .eval and .json logs (extra `inspect`)\n"
+        "  lm-eval  lm-evaluation-harness's samples_*.jsonl (--log_samples)\n\n"
+        "and those that installed packages register (docs/importing.md).",
+        epilog="A perturbed run of the same tasks is a level of an axis: import the plain run first, then\n"
+        "  agent-bench import inspect logs/polite --set axis=paraphrase --set level=polite --out r.parquet --add\n"
+        "or take the level from a field of the source, and say which one is the plain run:\n"
+        "  agent-bench import table runs.csv --map level=prompt --set axis=paraphrase --baseline plain --out r.parquet",
     )
-    sub.add_argument("format", choices=("table", "inspect", "lm-eval"))
+    sub.add_argument("format", metavar="FORMAT", help="table, inspect, lm-eval, or a registered one")
     sub.add_argument("sources", nargs="+", metavar="SOURCE", help="files, or folders to search")
-    sub.add_argument("--out", required=True, help="results file to write")
+    sub.add_argument("--out", required=True, help="results file to write (.parquet), or a folder for it")
+    sub.add_argument("--add", action="store_true", help="add to what was imported into it before")
     sub.add_argument("--benchmark", default="imported", help="name of the benchmark (default: %(default)s)")
-    sub.add_argument("--metric", help="scorer or metric that decides (default: the first)")
-    sub.add_argument("--map", action="append", default=[], metavar="COLUMN=SOURCE", help="column of the file to take")
+    sub.add_argument("--metric", help="scorer, scorer.key or metric that decides (default: the first)")
+    sub.add_argument("--filter", help="which of lm-eval's filters counts (default: the first)")
+    sub.add_argument("--range", metavar="WORST:BEST", help="range of the score (default: 0:1)")
+    sub.add_argument("--pass-at", metavar="SCORE", help="score from which on an episode passes (default: the best)")
+    sub.add_argument(
+        "--map", action="append", default=[], metavar="COLUMN=FIELD", help="take a column from a field of the source"
+    )
     sub.add_argument(
         "--set", action="append", default=[], metavar="COLUMN=VALUE", help="model, family, difficulty, axis or level"
+    )
+    sub.add_argument("--baseline", metavar="LEVEL", help="the level that is the unperturbed task")
+    sub.add_argument(
+        "--ignore", action="append", default=[], metavar="SETTING", help="setting in which runs of a cell may differ"
     )
     sub.set_defaults(command=_import)
 
@@ -524,16 +543,30 @@ def _power(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from flows.importers.command import SETTABLE, Request, columns_of_schema, import_results, pairs
+    from flows.errors import ConfigurationError
+    from flows.importers import Choices
+    from flows.importers.command import SETTABLE, Request, import_results, pairs
+    from flows.importers.fields import MAPPABLE
+    from flows.importers.scale import scale
 
+    mapping = pairs(arguments.map, "--map", MAPPABLE)
+    if arguments.pass_at is not None and "passed" in mapping:
+        raise ConfigurationError("--pass-at and --map passed=… both say what passes; give one of them")
+    try:
+        chosen = scale(arguments.range, arguments.pass_at)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
     request = Request(
         format=arguments.format,
         sources=tuple(map(Path, arguments.sources)),
         out=Path(arguments.out),
         benchmark=arguments.benchmark,
-        metric=arguments.metric,
-        mapping=pairs(arguments.map, "--map", columns_of_schema()),
+        choices=Choices(arguments.metric, arguments.filter, chosen),
+        mapping=mapping,
         constants=pairs(arguments.set, "--set", SETTABLE),
+        baseline=arguments.baseline,
+        ignored=frozenset(arguments.ignore),
+        add=arguments.add,
     )
     print("\n".join(import_results(request)))
     return 0

@@ -1,15 +1,14 @@
-"""From what a source knows of an episode to a row of the results schema. Every format is a function to these parts."""
+"""From what a source knows of an episode to a row of the results schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from flows.errors import StudyError
+from flows.importers.importer import Episode
 from flows.results import COLUMNS, INFRA_ERROR
+from flows.stats.cells import ALL, MEAN_LEVEL
 from tasks_env.canonical import content_hash
 
 UNKNOWN = "unknown"
@@ -27,45 +26,49 @@ _STAND_INS: dict[str, Any] = {
 }
 """Columns that may not be null and that no analysis reads: what stands there when the source lacks them."""
 _KEY = ("model", "family", "difficulty", "axis", "level", "instance_id")
+_CELL = _KEY[:-1]
+_HINTS = {
+    "model": "name it with --set model=NAME, or the field that holds it with --map model=FIELD",
+    "instance_id": "name the field that holds it with --map instance_id=FIELD",
+    "family": "name it with --set family=NAME, or the field that holds it with --map family=FIELD",
+}
+_DERIVED = {
+    *("benchmark", "episode_id", "cell_id", "run_seed", "infra_error", "outcome", "failure_class", "usage_known"),
+    *("difficulty", "axis", "level", "variant_id", "instance_seed", "conversation_id", "conversation_position"),
+    *("manifest_hash", "scientific_hash"),
+}
+"""Columns whose lack takes no analysis away."""
+
+Row = dict[str, Any]
 
 
-class ImportProblem(StudyError):
-    """One paragraph that names file, place and field."""
-
-    exit_code = 2
-
-    def __init__(self, path: Path, place: str, field: str, problem: str) -> None:
-        super().__init__(f"{path}, {place}, {field}: {problem}")
-
-
-@dataclass(frozen=True)
-class Episode:
-    """What a source says of one episode, by column of the results schema, and where it says so."""
-
-    values: Mapping[str, Any]
-    path: Path
-    place: str
-
-    def problem(self, field: str, problem: str) -> ImportProblem:
-        """A mistake in this episode."""
-        return ImportProblem(self.path, self.place, field, problem)
-
-
-def result_rows(episodes: Iterable[Episode], benchmark: str) -> tuple[list[dict[str, Any]], list[str]]:
+def result_rows(
+    episodes: Iterable[Episode], benchmark: str, known: Sequence[Row] = (), ignored: Collection[str] = ()
+) -> tuple[list[Row], list[str]]:
     """Rows of the schema, and the columns that the source lacks altogether.
 
-    An episode without a run seed gets the next number of its instance in its cell, in the order of the source.
+    An episode without a run seed gets the next number of its instance in its cell, in the order of the source; run
+    seeds that count from 0 count from 1.
+
+    Args:
+        known: Rows that the new ones are added to.
+        ignored: Settings in which runs of one cell may differ.
 
     Raises:
-        ImportProblem: a needed value is missing, or two episodes are the same run.
+        ImportProblem: a needed value is missing, two episodes are the same run, or episodes of one cell were run
+            under different settings.
     """
-    rows, known = [], set[str]()
-    for episode, values in _numbered(list(episodes)):
-        known |= {name for name, value in values.items() if value is not None}
+    rows, seen = [], set[str]()
+    for episode, values in _numbered(list(episodes), benchmark, known, ignored):
+        seen |= {name for name, value in values.items() if value is not None}
         infra = bool(values.get("infra_error"))
         passed = None if infra else values.get("passed")
         if passed is None and not infra:
-            raise episode.problem("passed", "is missing, and the episode is not marked as infra_error")
+            raise episode.problem(
+                "passed",
+                "is missing: name the field that holds it with --map passed=FIELD, or a score's with "
+                "--map partial_score=FIELD; an episode without a verdict is marked by the column infra_error",
+            )
         row = {
             **dict.fromkeys(COLUMNS),
             **_STAND_INS,
@@ -76,35 +79,79 @@ def result_rows(episodes: Iterable[Episode], benchmark: str) -> tuple[list[dict[
             "partial_score": None if infra else values.get("partial_score"),
             "usage_known": values.get("tokens_in") is not None and values.get("tokens_out") is not None,
         }
-        row["outcome"] = INFRA_ERROR if infra else values.get("outcome") or "completed"
+        row["outcome"] = INFRA_ERROR if infra else _outcome(values.get("outcome"))
         failed = UNKNOWN if infra else "wrong_answer" if row["outcome"] == "completed" else row["outcome"]
         row["failure_class"] = None if passed else values.get("failure_class") or failed
         row["cell_id"] = "-".join(str(row[name]) for name in ("family", "difficulty", "axis", "level"))
         row["episode_id"] = content_hash([benchmark, *(row[name] for name in _KEY), row["run_seed"]])[:16]
         rows.append(row)
-    return rows, [name for name in COLUMNS if name not in known and name not in _DERIVED]
+    return rows, [name for name in COLUMNS if name not in seen and name not in _DERIVED]
 
 
-_DERIVED = {"benchmark", "episode_id", "cell_id", "run_seed", "infra_error", "outcome", "failure_class", "usage_known"}
+def _outcome(outcome: Any) -> Any:
+    return "completed" if outcome in (None, INFRA_ERROR) else outcome
 
 
-def _numbered(episodes: list[Episode]) -> Iterator[tuple[Episode, dict[str, Any]]]:
+def _numbered(
+    episodes: list[Episode], benchmark: str, known: Sequence[Row], ignored: Collection[str]
+) -> Iterator[tuple[Episode, Row]]:
+    """Every episode with its key complete and its run numbered."""
+    from_zero = any(episode.values.get("run_seed") == 0 for episode in episodes)
     counts: dict[tuple[str, ...], int] = {}
-    seen: dict[tuple[Any, ...], Episode] = {}
+    seen: dict[tuple[Any, ...], str] = {}
+    for row in known:
+        key = tuple(row[name] for name in _KEY)
+        counts[key] = max(counts.get(key, 0), row["run_seed"])
+        seen[(*key, row["run_seed"])] = "the results that these are added to"
+    settings: dict[tuple[str, ...], tuple[Episode, Mapping[str, Any]]] = {}
     for episode in episodes:
-        values = {"difficulty": "none", "axis": "none", "level": "baseline", **episode.values}
-        for name in _KEY:
-            if not isinstance(values.get(name), str) or not values[name]:
-                raise episode.problem(name, "is missing")
-        if (values["axis"] == "none") != (values["level"] == "baseline"):
-            raise episode.problem("level", f"axis {values['axis']!r} does not go with level {values['level']!r}")
-        key = tuple(values[name] for name in _KEY)
+        values = {"family": benchmark, "difficulty": "none", "axis": "none", "level": "baseline", **episode.values}
+        key = _checked_key(episode, values)
+        cell = key[:-1]
+        if cell not in settings:
+            settings[cell] = episode, _flat(episode.settings)
+        elif episode.settings is not settings[cell][0].settings:
+            _check_settings(episode, *settings[cell], ignored)
         counts[key] = counts.get(key, 0) + 1
-        if values.get("run_seed") is None:
-            values["run_seed"] = counts[key]
+        given = values.get("run_seed")
+        values["run_seed"] = counts[key] if given is None else given + from_zero
         run = (*key, values["run_seed"])
         if run in seen:
-            first = seen[run]
-            raise episode.problem("run_seed", f"the same run is already in {first.path}, {first.place}")
-        seen[run] = episode
+            raise episode.problem("run_seed", f"the same run ({values['run_seed']}) is already in {seen[run]}")
+        seen[run] = f"{episode.path}, {episode.place}"
         yield episode, values
+
+
+def _checked_key(episode: Episode, values: Mapping[str, Any]) -> tuple[str, ...]:
+    for name in _KEY:
+        if not isinstance(values.get(name), str) or not values[name]:
+            raise episode.problem(name, f"is missing: {_HINTS.get(name, 'leave the column out, or fill it')}")
+        if values[name] == (MEAN_LEVEL if name == "level" else ALL) and name in _CELL:
+            raise episode.problem(name, f"{values[name]!r} means an average in every table; give it another name")
+    if (values["axis"] == "none") != (values["level"] == "baseline"):
+        raise episode.problem(
+            "level",
+            f"axis {values['axis']!r} does not go with level {values['level']!r}: the unperturbed task has axis none "
+            "and level baseline, which --baseline says of a level's own name; every other has an axis and a level",
+        )
+    return tuple(values[name] for name in _KEY)
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _check_settings(episode: Episode, first: Episode, expected: Mapping[str, Any], ignored: Collection[str]) -> None:
+    own = _flat(episode.settings)
+    for name in dict.fromkeys([*expected, *own]):
+        if own.get(name) != expected.get(name) and name not in ignored:
+            raise episode.problem(
+                name,
+                f"{own.get(name)!r:.80} here, {expected.get(name)!r:.80} in {first.path.name}, of the same model and "
+                "task: they would count as runs of one cell. Tell them apart by a level (--map level=FIELD, or an "
+                "import of its own with --set axis=… --set level=… --add), leave one out, or, if it cannot matter, "
+                f"--ignore {name}",
+            )

@@ -1,130 +1,128 @@
-"""Plain tables: CSV with a header, or JSON lines; columns by the schema's names or by a mapping."""
+"""Plain tables: CSV with a header, or JSON lines, a record per episode."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from flows.files import storage
-from flows.importers.rows import Episode, ImportProblem
-from flows.results import COLUMNS, OUTCOMES
+from flows.importers.fields import MAPPABLE, column_value
+from flows.importers.importer import Choices, Episode, Importer, ImportProblem
 
-_TRUE, _FALSE = ("true", "1", "1.0", "pass", "passed", "yes"), ("false", "0", "0.0", "fail", "failed", "no")
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+Record = tuple[str, dict[str, Any]]
+"""A place in the file, and what stands there."""
 
 
-def read_table(path: Path, mapping: Mapping[str, str]) -> Iterator[Episode]:
-    """Episodes of a .csv or .jsonl file.
+class TableImporter(Importer):
+    """Columns by the schema's own names, or by a mapping."""
 
-    Args:
-        mapping: Column of the results schema → column of the file; others are taken by the schema's own name.
+    name: ClassVar[str] = "table"
+    reads: ClassVar[str] = "CSV, TSV or JSON lines, a record per episode, columns named as in the schema or by --map"
+    patterns: ClassVar[tuple[str, ...]] = ("*.csv", "*.tsv", "*.jsonl")
 
-    Raises:
-        ImportProblem: names line and field.
-        StoreError: the file cannot be read.
-    """
-    records = _csv_records(path) if path.suffix == ".csv" else _json_records(path)
-    for place, record in records:
-        for column, source in mapping.items():
-            if source not in record:
-                raise ImportProblem(path, place, source, f"there is no such column to take {column} from")
-        taken = {column: record.get(mapping.get(column, column)) for column in COLUMNS}
-        values = {
-            column: _READERS[COLUMNS[column].dtype](value, Episode({}, path, place), mapping.get(column, column))
-            for column, value in taken.items()
-            if value not in (None, "")
-        }
-        if values.get("outcome", OUTCOMES[0]) not in OUTCOMES:
-            raise ImportProblem(path, place, "outcome", f"expected one of {', '.join(OUTCOMES)}")
-        if not 0 <= values.get("partial_score", 0.0) <= 1:
-            raise ImportProblem(path, place, mapping.get("partial_score", "partial_score"), "expected 0 to 1")
-        yield Episode(values, path, place)
+    def episodes(
+        self,
+        files: Sequence[Path],
+        choices: Choices,  # noqa: ARG002 - a table leaves nothing to choose
+        note: Callable[[str], None],
+    ) -> Iterator[Episode]:
+        for path in files:
+            readers = {".csv": _csv_records, ".tsv": _csv_records, ".jsonl": _json_lines, ".json": _json_records}
+            reader = readers.get(path.suffix.lower())
+            if reader is None:
+                raise ImportProblem(path, "name", "format", f"expected a file ending in {', '.join(readers)}")
+            for place, record in reader(path, note):
+                bare = Episode({}, path, place, record)
+                values = {
+                    column: column_value(column, record[column], bare, column)
+                    for column in MAPPABLE
+                    if record.get(column) not in (None, "")
+                }
+                yield Episode(values, path, place, record)
 
 
 def read_text(path: Path) -> str:
-    """A text file in UTF-8. Raises `StoreError`, `ImportProblem`."""
+    """A text file in UTF-8, with or without a byte order mark. Raises `StoreError`, `ImportProblem`."""
     with storage(path):
         data = path.read_bytes()
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ImportProblem(path, f"byte {error.start}", "text", "is not UTF-8") from None
+        raise ImportProblem(path, f"byte {error.start}", "text", "is not UTF-8; save the file as UTF-8") from None
 
 
-def _csv_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    reader = csv.DictReader(read_text(path).splitlines(keepends=True), strict=True)
-    try:
-        for record in reader:
-            place = f"line {reader.line_num}"
-            if None in record or None in record.values():
-                raise ImportProblem(path, place, "row", f"expected {len(reader.fieldnames or ())} fields")
-            yield place, dict(record)
-    except csv.Error as error:
-        raise ImportProblem(path, f"line {reader.line_num}", "row", str(error)) from None
-
-
-def _json_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def json_lines(path: Path) -> Iterator[Record]:
+    """A JSON object per line; empty lines are skipped. Raises `StoreError`, `ImportProblem`."""
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise ImportProblem(path, f"line {number}", "row", f"is not JSON: {error}") from None
-        if not isinstance(record, dict):
-            raise ImportProblem(path, f"line {number}", "row", "expected a JSON object")
-        yield f"line {number}", record
+        yield f"line {number}", _object(path, f"line {number}", line)
 
 
-def _text(value: Any, at: Episode, field: str) -> str:
-    if isinstance(value, str | int | float | bool):
-        return str(value)
-    raise at.problem(field, f"expected text, got {value!r:.60}")
-
-
-def _boolean(value: Any, at: Episode, field: str) -> bool:
-    word = str(value).strip().lower()
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
-    raise at.problem(field, f"expected true or false (or 1 or 0), got {value!r:.60}")
-
-
-def _number(value: Any, at: Episode, field: str) -> float:
+def _object(path: Path, place: str, text: str) -> dict[str, Any]:
     try:
-        number = math.nan if isinstance(value, bool | list | dict) else float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise at.problem(field, f"expected a finite number, got {value!r:.60}")
-    return number
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ImportProblem(path, place, "row", f"is not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise ImportProblem(path, place, "row", f"expected a JSON object, got {text.strip():.60}")
+    return record
 
 
-def _integer(value: Any, at: Episode, field: str) -> int:
-    number = _number(value, at, field)
-    if number != int(number) or number < 0:
-        raise at.problem(field, f"expected a whole number from 0, got {value!r:.60}")
-    return int(number)
-
-
-def _moment(value: Any, at: Episode, field: str) -> datetime:
+def _csv_records(path: Path, note: Callable[[str], None]) -> Iterator[Record]:
+    csv.field_size_limit(sys.maxsize)  # the text is in memory anyway
+    text = read_text(path)
+    header = text.split("\n", 1)[0]
+    counts = {separator: header.count(separator) for separator in _SEPARATORS}
+    chosen = max(counts, key=lambda separator: counts[separator])
+    if counts[chosen] and chosen != ("\t" if path.suffix.lower() == ".tsv" else ","):
+        note(f"{path.name}: its columns are separated by {_SEPARATORS[chosen]}")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=chosen, strict=True)
     try:
-        moment = datetime.fromisoformat(str(value))
-    except ValueError:
-        raise at.problem(field, f"expected a date and time (ISO 8601), got {value!r:.60}") from None
-    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+        names = [name.strip() for name in next(reader, [])]
+        _check_header(path, names)
+        for fields in reader:
+            if not fields:
+                continue
+            place = f"line {reader.line_num}"
+            if len(fields) != len(names):
+                raise ImportProblem(
+                    path, place, "row", f"has {len(fields)} fields where the header has {len(names)}: {fields!r:.80}"
+                )
+            yield place, {name: field.strip() for name, field in zip(names, fields, strict=True)}
+    except csv.Error as error:
+        raise ImportProblem(path, f"line {reader.line_num}", "row", f"is not CSV: {error}") from None
 
 
-_READERS: dict[str, Callable[[Any, Episode, str], Any]] = {
-    "str": _text,
-    "bool": _boolean,
-    "boolean": _boolean,
-    "float64": _number,
-    "Float64": _number,
-    "int64": _integer,
-    "Int64": _integer,
-    "datetime64[us, UTC]": _moment,
-}
+def _check_header(path: Path, names: Sequence[str]) -> None:
+    if not any(names):
+        raise ImportProblem(path, "line 1", "header", "is empty; expected the names of the columns")
+    if repeated := sorted({name for name in names if name and names.count(name) > 1}):
+        raise ImportProblem(path, "line 1", "header", f"names {', '.join(repeated)} more than once")
+
+
+def _json_lines(path: Path, _note: Callable[[str], None]) -> Iterator[Record]:
+    return _with_every_key(list(json_lines(path)))
+
+
+def _json_records(path: Path, _note: Callable[[str], None]) -> Iterator[Record]:
+    try:
+        records = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise ImportProblem(path, "file", "format", f"is not JSON: {error}") from None
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
+        raise ImportProblem(path, "file", "format", "expected a list of JSON objects, or JSON lines named .jsonl")
+    return _with_every_key([(f"record {number}", record) for number, record in enumerate(records, start=1)])
+
+
+def _with_every_key(records: list[Record]) -> Iterator[Record]:
+    """A key that a record leaves out is null there, as if the records were rows of a table."""
+    keys = dict.fromkeys(key for _, record in records for key in record)
+    for place, record in records:
+        yield place, record if len(record) == len(keys) else {**dict.fromkeys(keys), **record}
