@@ -17,6 +17,7 @@ from prefect import flow, task
 from flows.analysis.inputs import HYPOTHESES, Inputs, read_inputs, up_to_date
 from flows.console import Console
 from flows.context import Options, open_study
+from flows.stats.answerable import refusals
 from flows.store import Store
 
 T = TypeVar("T")
@@ -39,7 +40,11 @@ async def analyze_results(results: str, out: str) -> int:
     """Analyze a results file without a manifest into the folder `out`; hypotheses are looked for beside the file."""
     store = Store(Path(out))
     store.analysis = Path(out)
-    return await _analysis(store, read_inputs(Path(results), Path(results).parent / HYPOTHESES), Console())
+    inputs, console = read_inputs(Path(results), Path(results).parent / HYPOTHESES), Console()
+    count = await _analysis(store, inputs, console)
+    for what, why in refusals(inputs.frame):
+        console.line(f"analyze: not possible with these results: {what}: {why}")
+    return count
 
 
 async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:

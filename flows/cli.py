@@ -347,6 +347,8 @@ def _analyze_file(results: str | None, out: str | None) -> int:
 
     if not results or not out:
         raise ConfigurationError("analyze: --results and --out go together")
+    if not Path(results).is_file():
+        raise ConfigurationError(f"analyze: --results {results}: there is no such file")
     with serving(Path(out)) as server:
         from flows.analyze import analyze_results
 

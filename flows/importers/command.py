@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pandas as pd
 
-from flows.analysis.answerable import refusal_lines
 from flows.errors import ConfigurationError
 from flows.files import storage
 from flows.importers.fields import column_value, found_field
@@ -19,6 +18,7 @@ from flows.importers.importer import Choices, Episode
 from flows.importers.registration import importer
 from flows.importers.rows import Row, result_rows
 from flows.results_file import read_results, write_results
+from flows.stats.answerable import refusals
 
 SETTABLE = ("model", "family", "difficulty", "axis", "level")
 _TABLE = "results.parquet"
@@ -75,7 +75,7 @@ def import_results(request: Request) -> list[str]:
     episodes = (_placed(episode, request) for episode in reader.episodes(files, request.choices, notes.append))
     rows, lacking = result_rows(episodes, request.benchmark, known, request.ignored)
     if not rows:
-        raise ConfigurationError(f"import: {', '.join(map(str, request.sources))} hold no episode")
+        raise ConfigurationError(f"import: there is no episode in {', '.join(map(str, request.sources))}")
     source = {
         "format": request.format,
         "files": [{"name": file.name, "sha256": _digest(file)} for file in files],
@@ -174,7 +174,7 @@ def _summary(
     yield from _rates(frame)
     if lacking:
         yield f"import: the source lacks {', '.join(lacking)}"
-    yield from refusal_lines(frame)
+    yield from (f"import: not possible with these results: {what}: {why}" for what, why in refusals(frame))
     yield f"import: next: agent-bench analyze --results {shlex.quote(str(out))} --out DIR"
 
 

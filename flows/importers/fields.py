@@ -30,13 +30,17 @@ def found_field(episode: Episode, name: str, column: str) -> Any:
             if dot and head in value:
                 value = value[head]
                 continue
-        known = sorted(names_of(episode.fields), key=lambda each: (each.count("."), each))
+        known = names_of(episode.fields)
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-        raise episode.problem(
-            name, f"there is no such field to take {column} from; {hint}there are: {', '.join(known[:_SHOWN])}{more}"
-        )
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise episode.problem(name, f"there is no such field to take {column} from{hint}{listed(episode)}")
+
+
+def listed(episode: Episode) -> str:
+    """The fields of the source as the end of a message; the plain ones first, and not too many."""
+    known = sorted(names_of(episode.fields), key=lambda each: (each.count("."), each))
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f" (fields there: {', '.join(known[:_SHOWN])}{more})" if known else ""
 
 
 def names_of(fields: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from flows.importers.fields import listed
 from flows.importers.importer import Episode
 from flows.results import COLUMNS, INFRA_ERROR
 from flows.stats.cells import ALL, MEAN_LEVEL
@@ -67,7 +68,8 @@ def result_rows(
             raise episode.problem(
                 "passed",
                 "is missing: name the field that holds it with --map passed=FIELD, or a score's with "
-                "--map partial_score=FIELD; an episode without a verdict is marked by the column infra_error",
+                "--map partial_score=FIELD; an episode without a verdict is marked by the column infra_error"
+                + listed(episode),
             )
         row = {
             **dict.fromkeys(COLUMNS),
@@ -125,7 +127,8 @@ def _numbered(
 def _checked_key(episode: Episode, values: Mapping[str, Any]) -> tuple[str, ...]:
     for name in _KEY:
         if not isinstance(values.get(name), str) or not values[name]:
-            raise episode.problem(name, f"is missing: {_HINTS.get(name, 'leave the column out, or fill it')}")
+            hint = _HINTS.get(name, "leave the column out, or fill it")
+            raise episode.problem(name, f"is missing: {hint}{listed(episode)}")
         if values[name] == (MEAN_LEVEL if name == "level" else ALL) and name in _CELL:
             raise episode.problem(name, f"{values[name]!r} means an average in every table; give it another name")
     if (values["axis"] == "none") != (values["level"] == "baseline"):

@@ -22,7 +22,8 @@ from flows.report.blocks import (
     table,
 )
 from flows.report.style import axis_label, table_of
-from flows.report.wording import NOTHING, count, known, percent, rate_interval, span, text, usd
+from flows.report.wording import NOTHING, count, known, moment, percent, rate_interval, span, text, usd
+from flows.stats.answerable import refusals
 from flows.stats.cells import ALL
 
 STATES = ("all infra_error", "partial", "missing", "unsupported")
@@ -36,6 +37,8 @@ class Study:
     metadata: Mapping[str, Any]
     models: pd.DataFrame
     """One row per model: model, episodes, infra_errors, adapter_version, scaffold_version, first, last, cost_usd."""
+    refused: tuple[tuple[str, str], ...]
+    """Analyses that the rows do not allow, and why."""
     sources: Mapping[str, tuple[str, ...]]
     """git_sha, manifest_hash, scientific_hash -> every value in the rows."""
 
@@ -65,7 +68,8 @@ def described(frame: pd.DataFrame, metadata: Mapping[str, Any]) -> Study:
     columns = ["model", "episodes", "infra_errors", "adapter_version", "scaffold_version", "first", "last"]
     models = pd.DataFrame(rows, columns=[*columns, "cost_usd", "unknown_cost"])
     names = ("git_sha", "manifest_hash", "scientific_hash")
-    return Study(metadata, models, {name: tuple(sorted(set(frame[name].dropna()))) for name in names})
+    sources = {name: tuple(sorted(set(frame[name].dropna()))) for name in names}
+    return Study(metadata, models, tuple(refusals(frame)), sources)
 
 
 def _values(column: pd.Series) -> str:
@@ -167,6 +171,7 @@ def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
             ],
         )
     )
+    blocks += _refused(study)
     blocks += _coverage(table_of(tables, "coverage"))
     blocks += _infra(table_of(tables, "infra_errors"))
     return Section("what-was-run", "What was run", blocks)
@@ -181,6 +186,14 @@ def _entry(study: Study, model: str) -> Mapping[str, Any]:
 def _price(study: Study, model: str) -> str:
     prices = _entry(study, model).get("pricing") or {}
     return f"{prices['input']:g}, {prices['output']:g}" if {"input", "output"} <= set(prices) else NOTHING
+
+
+def _refused(study: Study) -> list[Block]:
+    """What the results cannot say, where no grid said beforehand what they would hold."""
+    if study.metadata.get("grid") or not study.refused:
+        return []
+    items = tuple(f"{what[0].upper()}{what[1:]}: {why}." for what, why in study.refused)
+    return [Paragraph("These results do not allow every analysis. Not possible with them are:"), Listing(items)]
 
 
 def _share(part: int, whole: int) -> str:

@@ -14,7 +14,8 @@ from flows.stats.cells import BASELINE, UNPAIRED_AXES
 from flows.stats.clusters import NEGATIVE_CONTROLS
 
 _CELL = ["model", "family", "difficulty", "axis", "level"]
-LEVEL_AXES = ("paraphrase", "tool_names", "distractors")
+_TASK = ["family", "difficulty", "instance_id"]
+_WORDINGS = ("paraphrase", "tool_names", "distractors")
 """Axes whose levels are wordings and tools of the same task: the sample behind "any equivalent prompt"."""
 
 
@@ -47,14 +48,13 @@ def analyses(frame: pd.DataFrame) -> list[Answer]:
     return [Answer(name, nothing is None and reason is None, nothing or reason) for name, reason in reasons.items()]
 
 
-def refusal_lines(frame: pd.DataFrame) -> list[str]:
-    """What a person should know of the analyses that the table does not allow: a line per reason."""
+def refusals(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """What the table does not allow: each reason once, behind the analyses that it holds for."""
     by_reason: dict[str, list[str]] = {}
     for answer in analyses(frame):
         if answer.reason is not None:
             by_reason.setdefault(answer.reason, []).append(answer.analysis)
-    lines = [f"  {', '.join(names)}: {reason}" for reason, names in by_reason.items()]
-    return ["not possible with these results:", *lines] if lines else []
+    return [(", ".join(names), reason) for reason, names in by_reason.items()]
 
 
 def _scored(frame: pd.DataFrame) -> pd.DataFrame:
@@ -138,12 +138,12 @@ def _trajectories(frame: pd.DataFrame) -> str | None:
     if missing := _column(frame, "trajectory_hash", "sequences of tool calls"):
         return missing
     known = _scored(frame)[_scored(frame)["trajectory_hash"].notna()]
-    pairs = known.groupby(["model", "family", "difficulty", "instance_id"], sort=False).size()
+    pairs = known.groupby(["model", *_TASK], sort=False).size()
     return None if len(pairs) and pairs.max() > 1 else "no task was run twice by the same model"
 
 
 def _components(frame: pd.DataFrame) -> str | None:
-    own = _scored(frame).loc[lambda rows: rows["axis"].isin([BASELINE.axis, *LEVEL_AXES])]
+    own = _scored(frame).loc[lambda rows: rows["axis"].isin([BASELINE.axis, *_WORDINGS])]
     if own.groupby(["family", "difficulty"])["instance_id"].nunique().max() < 2 if len(own) else True:
         return "needs two or more tasks of one family and difficulty, unperturbed or under other wordings or tools"
     return None if own["passed"].nunique() > 1 else "no outcome differs: every episode passed, or every one failed"
@@ -152,7 +152,7 @@ def _components(frame: pd.DataFrame) -> str | None:
 def _exact(frame: pd.DataFrame) -> str | None:
     scored = _scored(frame)
     base = scored[scored["axis"] == BASELINE.axis]
-    models = base.groupby(["family", "difficulty", "instance_id"], sort=False)["model"].nunique()
+    models = base.groupby(_TASK, sort=False)["model"].nunique()
     if (models > 1).sum() > 1:
         return None
     return (
@@ -163,17 +163,17 @@ def _exact(frame: pd.DataFrame) -> str | None:
 
 def _general(frame: pd.DataFrame) -> str | None:
     scored = _scored(frame)
-    own = scored[scored["axis"].isin([BASELINE.axis, *LEVEL_AXES])]
+    own = scored[scored["axis"].isin([BASELINE.axis, *_WORDINGS])]
     if missing := _several_models(own):
         return missing
     levels = own[["axis", "level"]].drop_duplicates()
     if len(levels) > 1:
         return None
-    foreign = [axis for axis in _axes(frame) if axis not in (*LEVEL_AXES, *NEGATIVE_CONTROLS, "temperature")]
+    foreign = [axis for axis in _axes(frame) if axis not in (*_WORDINGS, *NEGATIVE_CONTROLS, "temperature")]
     hint = f"; if {', '.join(foreign)} means other wordings, import it as the axis paraphrase" if foreign else ""
     return (
         "needs the same tasks under two or more equivalent wordings or tool sets (axes "
-        f"{', '.join(LEVEL_AXES)}), which tell how models and prompts interact{hint}"
+        f"{', '.join(_WORDINGS)}), which tell how models and prompts interact{hint}"
     )
 
 
