@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 LOCAL_READY := .venv/.ready-local
+INSPECT_READY := .venv/.ready-inspect
 
 .PHONY: smoke test check local clean
 
 smoke: $(READY)
 	$(BIN)/python -m flows.study --smoke
 
-test: $(READY)
+test: $(INSPECT_READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(READY)
@@ -31,6 +32,11 @@ $(READY): requirements.lock pyproject.toml
 # Their declared dependencies compile C++ and are not needed, so the two wheels are installed without them.
 $(LOCAL_READY): $(READY) requirements-local.lock
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-local.lock
+	touch $@
+
+# The reader of inspect_ai's logs, which the tests of that importer need.
+$(INSPECT_READY): $(READY) requirements-inspect.lock
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-inspect.lock
 	touch $@
 
 clean:

@@ -22,7 +22,7 @@ from flows.report.blocks import (
     table,
 )
 from flows.report.style import axis_label, table_of
-from flows.report.wording import NOTHING, count, known, moment, percent, rate_interval, span, text, usd
+from flows.report.wording import NOTHING, count, known, percent, rate_interval, span, text, usd
 from flows.stats.answerable import refusals
 from flows.stats.cells import ALL
 

@@ -37,14 +37,12 @@ def test_json_lines_by_the_schemas_own_names(tmp_path: Path, imported: Import) -
 
 
 def test_a_field_may_be_nested_and_a_record_may_leave_one_out(tmp_path: Path, imported: Import) -> None:
-    lines = [
-        {"m": {"name": "a"}, "id": 1, "ok": True, "cost": {"usd": 0.5}},
-        {"m": {"name": "a"}, "id": 2, "ok": False},
-    ]
+    lines = [{"m": {"name": "a"}, "id": 1, "ok": True, "cost_usd": 0.5}, {"m": {"name": "a"}, "id": 2, "ok": False}]
     path = written(tmp_path, json.dumps(lines), "runs.json")
     frame = imported("table", path, "--map", "model=m.name", "--map", "instance_id=id", "--map", "passed=ok")
     assert frame["model"].tolist() == ["a", "a"]
     assert frame["passed"].tolist() == [True, False]
+    assert frame["cost_usd"].fillna(-1).tolist() == [0.5, -1]
 
 
 @pytest.mark.parametrize(
