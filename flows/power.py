@@ -29,6 +29,13 @@ BASE, RHO, RUNS, LEVELS = 0.7, 0.5, 1.0, 5
 ASSUMED_SD = (0.0, 0.01, 0.02, 0.05)
 """Standard deviations of model x prompt that are tabulated when none is given or estimated."""
 RUN_CHOICES = (1, 2, 3, 5, 10)
+_LARGEST_SD = 0.5
+"""Of anything between 0 and 1."""
+_MOST_LEVELS = 500
+_MEANING = (
+    "  (prompts favour one model or another by themselves; the larger their spread, as a standard deviation,",
+    "  the more prompts a claim about models needs)",
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ def power_text(question: Question) -> str:
     """
     if question.delta is None and question.n is None:
         raise ConfigurationError("power: give a difference (--delta), a number of tasks (--n), or both")
+    _check(question)
     known = _assumed(question) if question.results is None else _estimated(question, question.results)
     lines = ["assumptions", *(f"  {source}" for source in known.sources), ""]
     try:
@@ -72,9 +80,32 @@ def power_text(question: Question) -> str:
             lines += [*_sizes(question.delta, known), ""]
         if question.n is not None:
             lines += [*_detectable(question.n, known), ""]
+        if question.delta is not None and question.n is not None:
+            lines += [*_verdict(question.delta, question.n, known), ""]
     except ValueError as error:
         raise ConfigurationError(f"power: {error}") from None
     return "\n".join(lines[:-1])
+
+
+def _check(question: Question) -> None:
+    """Refuse what no study can be. Raises `ConfigurationError`."""
+    if question.delta is not None and question.delta <= 0:
+        raise ConfigurationError("power: --delta 0: a difference of nothing is never found; give one above 0")
+    if question.n is not None and question.n < 2:
+        raise ConfigurationError("power: --n 1: one task says nothing of others; give two or more")
+    if question.sigma_ml is not None and question.sigma_ml > _LARGEST_SD:
+        raise ConfigurationError(
+            f"power: --sigma-ml {question.sigma_ml:g}: pass rates cannot vary by more than {_LARGEST_SD:g} "
+            "(50 points); give it as a fraction, 0.02 for 2 points"
+        )
+    if not 0 < question.alpha < 1 or not 0 < question.power < 1:
+        raise ConfigurationError("power: --alpha and --power must lie between 0 and 1, both ends excluded")
+    if question.power <= question.alpha:
+        raise ConfigurationError(
+            f"power: --power {question.power:g} is not above --alpha {question.alpha:g}: mere chance would find as much"
+        )
+    if question.results is not None and not question.results.exists():
+        raise ConfigurationError(f"power: --from {question.results}: there is no such file or folder")
 
 
 def _assumed(question: Question) -> _Known:
@@ -85,13 +116,14 @@ def _assumed(question: Question) -> _Known:
         _or(question.levels, LEVELS),
     )
     spreads = ASSUMED_SD if question.sigma_ml is None else (question.sigma_ml,)
-    prompts = [(f"model x prompt SD {100 * sd:g} points", Prompts(sd**2, int(levels))) for sd in spreads]
+    prompts = [(f"spread {100 * sd:g} points", Prompts(sd**2, int(levels))) for sd in spreads]
     sources = [
-        f"pass rate {base:g}" + _assumption(question.base),
-        f"correlation of two models' episodes on one task {rho:g}" + _assumption(question.rho),
-        f"runs per task and model {runs:g}" + _assumption(question.runs),
-        f"prompts per task, for any equivalent prompt {levels:g}" + _assumption(question.levels),
-        _test(question),
+        f"pass rate of the first model: {base:g}" + _assumption(question.base),
+        f"correlation of both models' outcomes on one task: {rho:g}" + _assumption(question.rho),
+        f"runs of each task by each model: {runs:g}" + _assumption(question.runs),
+        f"prompts that each task is asked in, where any equivalent prompt is meant: {levels:g}"
+        + _assumption(question.levels),
+        *_test(question),
     ]
     return _Known(Assumptions(base, rho, runs, question.alpha, question.power), prompts, sources)
 
@@ -100,12 +132,19 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
+def _given(value: float | None) -> str:
+    return "" if value is None else " (option)"
+
+
 def _assumption(value: float | None) -> str:
     return " (assumed)" if value is None else ""
 
 
-def _test(question: Question) -> str:
-    return f"power {question.power:g}, two-sided test at {question.alpha:g}"
+def _test(question: Question) -> list[str]:
+    return [
+        f"chance of finding the difference if it is there (power): {question.power:g}",
+        f"chance of finding one if there is none (alpha, two-sided): {question.alpha:g}",
+    ]
 
 
 def _estimated(question: Question, path: Path) -> _Known:
@@ -139,10 +178,12 @@ def _estimated(question: Question, path: Path) -> _Known:
     row = next(row for row in terms.to_dict("records") if row["term"] == "model x level")
     prompts, notes = _study_prompts(question, row, terms, given.runs)
     sources = [
-        f"from {file}, options take precedence",
-        f"pass rate {given.base:.3f}, correlation {given.rho:.3f}, runs {given.runs:.2f}",
+        f"from {file}, where no option says otherwise",
+        f"pass rate of the first model of a pair: {given.base:.3f}" + _given(question.base),
+        f"correlation of both models' outcomes on one task: {given.rho:.3f}" + _given(question.rho),
+        f"runs of each task by each model: {given.runs:.2f}" + _given(question.runs),
         *notes,
-        _test(question),
+        *_test(question),
     ]
     return _Known(given, prompts, sources)
 
@@ -154,17 +195,23 @@ def _study_prompts(
     left = difference_variance_left(terms, float(levels), runs)
     notes: list[str] = []
     if question.sigma_ml is not None:
-        chosen = [(f"model x prompt SD {100 * question.sigma_ml:g} points (given)", question.sigma_ml**2)]
+        chosen = [(f"spread {100 * question.sigma_ml:g} points (option)", question.sigma_ml**2)]
     elif pd.isna(row["variance"]):
         reason = f"model x prompt variance: {row['reason']}; tabulated at assumed values"
-        return [(f"model x prompt SD {100 * sd:g} points", Prompts(sd**2, levels, left)) for sd in ASSUMED_SD], [reason]
+        return [(f"spread {100 * sd:g} points", Prompts(sd**2, levels, left)) for sd in ASSUMED_SD], [reason]
     else:
-        chosen = [(f"estimate of the model x prompt variance, {row['variance']:.6f}", float(row["variance"]))]
+        chosen = [(_named("estimate of the spread", float(row["variance"])), float(row["variance"]))]
         if row["variance"] <= 0:
-            notes.append("the estimate of the model x prompt variance is not positive: used as 0, see the upper limit")
+            notes.append(
+                "the estimate of the model x prompt variance is not positive, so that its spread is 0: see the upper limit"
+            )
         if not pd.isna(row["hi"]):
-            chosen.append((f"upper limit of its 95% interval, {row['hi']:.6f}", float(row["hi"])))
+            chosen.append((_named("upper limit of its 95% interval", float(row["hi"])), float(row["hi"])))
     return [(name, Prompts(value, levels, left)) for name, value in chosen], [f"{levels} prompts and tool sets", *notes]
+
+
+def _named(what: str, variance: float) -> str:
+    return f"{what}, {100 * math.sqrt(max(0.0, variance)):.1f} points"
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -179,35 +226,76 @@ def _sizes(delta: float, known: _Known) -> list[str]:
     given = known.given
     lines = [
         f"tasks that find a difference of {100 * delta:g} points, for this exact prompt",
-        f"  {'runs':>5} {'same tasks (paired)':>20} {'other tasks, per model':>23} {'episodes, paired':>17}",
+        "    runs  same tasks for both models  other tasks for each  episodes, same tasks",
     ]
     for runs in sorted({*RUN_CHOICES, given.runs}):
         size = exact_instances(delta, replace(given, runs=runs))
         lines.append(
-            f"  {runs:5g} {size.paired:20,} {size.unpaired:23,} {math.ceil(2 * size.paired * runs):17,}"
-            + ("  <- as assumed" if runs == given.runs else "")
+            f"  {runs:6g}  {size.paired:26,}  {size.unpaired:20,}  {math.ceil(2 * size.paired * runs):20,}"
+            + ("  <- as above" if runs == given.runs else "")
         )
-    lines += ["", f"tasks that find it for any equivalent prompt, each under {known.prompts[0][1].levels} prompts"]
-    for name, prompts in known.prompts:
-        claim = general_claim(delta, given, prompts)
-        lines.append(f"  {name}: " + (f"{claim.n:,}" if claim.n is not None else str(claim.reason)))
-        if claim.n is not None and claim.floor > 0:
-            lines[-1] += f" (no number of tasks finds less than {100 * claim.floor:.1f} points)"
-    return lines
+    levels = known.prompts[0][1].levels
+    heading = f"tasks that find it for any equivalent prompt, each under {_prompts(levels)}, same tasks for both models"
+    lines += ["", heading, *_MEANING]
+    return lines + [f"  {name}: {_claim(delta, given, prompts)}" for name, prompts in known.prompts]
+
+
+def _claim(delta: float, given: Assumptions, prompts: Prompts) -> str:
+    claim = general_claim(delta, given, prompts)
+    if claim.n is not None:
+        episodes = math.ceil(2 * claim.n * prompts.levels * given.runs)
+        floor = f"; no number of tasks finds less than {100 * claim.floor:.1f} points" if claim.floor > 0 else ""
+        return f"{claim.n:,} tasks, {episodes:,} episodes{floor}"
+    if math.isinf(claim.floor):
+        why = "unreachable: one prompt says nothing of others"
+    elif delta <= claim.floor:
+        seen = f"less than {100 * claim.floor:.1f} points" if claim.floor < 1 else "any difference at all"
+        why = f"unreachable: under {_prompts(prompts.levels)} no number of tasks finds {seen}"
+    else:
+        return str(claim.reason)
+    enough = _levels_enough(delta, given, prompts)
+    return f"{why}; it takes {enough:,} prompts or more" if enough else why
+
+
+def _levels_enough(delta: float, given: Assumptions, prompts: Prompts) -> int | None:
+    """The fewest prompts under which some number of tasks finds the difference; null if a great many do not."""
+    for levels in range(2, _MOST_LEVELS + 1):
+        if general_claim(delta, given, replace(prompts, levels=levels)).n is not None:
+            return levels
+    return None
+
+
+def _prompts(levels: int) -> str:
+    return "one prompt" if levels == 1 else f"{levels} prompts"
 
 
 def _detectable(n: int, known: _Known) -> list[str]:
     given = known.given
     unpaired, paired = exact_detectable(n, given)
     lines = [
-        f"smallest difference that {n:,} tasks find at {given.runs:g} runs, in points",
-        f"  this exact prompt: {_points(paired)} with the same tasks, {_points(unpaired)} with other tasks per model",
+        f"smallest difference that {n:,} tasks find, runs of each: {given.runs:g}",
+        f"  this exact prompt, same tasks for both models: {_points(paired)}",
+        f"  this exact prompt, {n:,} other tasks for each: {_points(unpaired)}",
     ]
     for name, prompts in known.prompts:
         found = general_detectable(n, given, prompts)
-        lines.append(f"  any equivalent prompt, {prompts.levels} prompts per task, {name}: {_points(found)}")
+        lines.append(f"  any equivalent prompt, under {_prompts(prompts.levels)}, {name}: {_points(found)}")
+    return lines
+
+
+def _verdict(delta: float, n: int, known: _Known) -> list[str]:
+    """Whether `n` tasks carry the claim."""
+    needed = exact_instances(delta, known.given).paired
+    lines = [
+        f"{n:,} tasks are {'enough' if n >= needed else 'too few'} for a difference of {100 * delta:g} points",
+        f"  this exact prompt: {'yes' if n >= needed else 'no'}, {needed:,} are needed",
+    ]
+    for name, prompts in known.prompts:
+        size = general_claim(delta, known.given, prompts).n
+        answer = "no, unreachable" if size is None else f"{'yes' if n >= size else 'no'}, {size:,} are needed"
+        lines.append(f"  any equivalent prompt, {name}: {answer}")
     return lines
 
 
 def _points(value: float | None) -> str:
-    return "none, however large" if value is None else f"{100 * value:.1f}"
+    return "none, however large" if value is None else f"{100 * value:.1f} points"

@@ -103,8 +103,10 @@ def _read(path: Path, header_only: bool = False) -> Any:
 
 
 def _fields(header: Any) -> dict[str, Any]:
-    log = header.eval.model_dump(mode="json")
-    return {"task": log["task"], "model": log["model"], "task_args": log["task_args"], "eval": log}
+    log = header.eval
+    calls = log.model_generate_config.model_dump(mode="json", exclude_none=True)
+    names = ("task", "task_version", "task_args", "model", "solver", "run_id", "created", "tags")
+    return {**{name: getattr(log, name) for name in names}, "generate": calls}
 
 
 def _settings(header: Any) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import stdtrit
 
 from flows.cli import main
 from flows.stats.claims import (
     Assumptions,
     Prompts,
+    averaged_variance,
     exact_detectable,
     exact_instances,
     general_claim,
@@ -65,15 +67,59 @@ def test_the_command_prints_both_tables(capsys: pytest.CaptureFixture[str]) -> N
     assert "1,374" in text
     assert "unreachable" in text
     assert "smallest difference that 500 tasks find" in text
+    assert "500 tasks are too few for a difference of 5 points\n  this exact prompt: no, 688 are needed\n" in text
+
+
+def test_what_no_number_of_tasks_finds_says_how_many_prompts_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["power", "--delta", "0.05", "--sigma-ml", "0.05", "--levels", "5"]) == 0
+    text = capsys.readouterr().out
+    assert "unreachable: under 5 prompts no number of tasks finds less than 11.8 points; it takes " in text
+    levels = int(text.split("it takes ")[1].split()[0])
+    given = Assumptions(0.7, 0.5)
+    assert general_claim(0.05, given, Prompts(0.0025, levels)).n is not None
+    assert general_claim(0.05, given, Prompts(0.0025, levels - 1)).n is None
+    assert main(["power", "--delta", "0.05", "--sigma-ml", "0.05", "--levels", "1"]) == 0
+    assert "unreachable: one prompt says nothing of others" in capsys.readouterr().out
+
+
+def test_the_exact_size_has_the_power_that_it_was_made_for() -> None:
+    """Simulated pairs: with chance s both models answer from the same draw, which makes rho = .5."""
+    rng, first, second, simulations = np.random.default_rng(5), 0.7, 0.65, 4000
+    n = exact_instances(0.05, Assumptions(first, 0.5)).paired
+    shared = 0.5 * math.sqrt(first * (1 - first) * second * (1 - second)) / (second - first * second)
+    draws = rng.random((simulations, n))
+    other = np.where(rng.random((simulations, n)) < shared, draws, rng.random((simulations, n)))
+    differences = (draws < first).astype(float) - (other < second)
+    z = differences.mean(axis=1) / (differences.std(axis=1, ddof=1) / math.sqrt(n))
+    assert (abs(z) > 1.959964).mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_the_general_size_has_the_power_that_it_was_made_for() -> None:
+    """Prompts drawn anew in each simulation: model x prompt effects with their variance estimated from L prompts."""
+    rng, delta, levels, simulations = np.random.default_rng(6), 0.05, 12, 20_000
+    given, prompts = Assumptions(0.7, 0.5), Prompts(0.0004, levels)
+    n = general_claim(delta, given, prompts).n
+    assert n is not None
+    noise = averaged_variance(delta, given, prompts) / n
+    effects = rng.normal(delta, math.sqrt(2 * prompts.variance_ml), (simulations, levels))
+    estimate = effects.mean(axis=1) + rng.normal(0, math.sqrt(noise), simulations)
+    level_part = effects.var(axis=1, ddof=1) / levels
+    df = (noise + level_part) ** 2 / (noise**2 / (n - 1) + level_part**2 / (levels - 1))
+    found = abs(estimate) > stdtrit(df, 0.975) * np.sqrt(noise + level_part)
+    assert found.mean() == pytest.approx(0.8, abs=0.03)
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ([], "give a difference (--delta), a number of tasks (--n), or both"),
-        (["--delta", "0"], "must lie between 0 and 1"),
+        (["--delta", "0"], "a difference of nothing is never found"),
         (["--delta", "0.9", "--base", "0.5"], "leaves the range of a pass rate"),
-        (["--delta", "0.1", "--power", "0"], "power must lie strictly between 0 and 1"),
+        (["--delta", "0.1", "--power", "0"], "must lie between 0 and 1, both ends excluded"),
+        (["--delta", "0.1", "--power", "0.04"], "mere chance would find as much"),
+        (["--delta", "0.1", "--sigma-ml", "0.9"], "cannot vary by more than 0.5"),
+        (["--n", "1"], "one task says nothing of others"),
+        (["--delta", "0.1", "--from", "nowhere"], "--from nowhere: there is no such file or folder"),
     ],
 )
 def test_impossible_questions_are_refused(
@@ -99,5 +145,5 @@ def test_a_studys_results_stand_in_for_assumptions(capsys: pytest.CaptureFixture
     assert main(["power", "--delta", "0.2", "--from", str(results)]) == 0
     text = capsys.readouterr().out
     assert "3 prompts and tool sets" in text
-    assert "estimate of the model x prompt variance" in text
+    assert "estimate of the spread, " in text
     assert "upper limit of its 95% interval" in text
