@@ -20,7 +20,7 @@ from flows.stats.claims import (
     general_claim,
     general_detectable,
 )
-from flows.stats.planning import MODELS
+from flows.stats.planning import MODELS, Moments
 from flows.stats.power_general import difference_variance_left
 from flows.stats.power_tables import plan_moments, study_rho
 from flows.stats.variance import variance_components
@@ -174,6 +174,7 @@ def _estimated(question: Question, path: Path) -> _Known:
         _first(question.runs, runs, RUNS),
         question.alpha,
         question.power,
+        _run_correlation(pairs),
     )
     row = next(row for row in terms.to_dict("records") if row["term"] == "model x level")
     prompts, notes = _study_prompts(question, row, terms, given.runs)
@@ -181,11 +182,23 @@ def _estimated(question: Question, path: Path) -> _Known:
         f"from {file}, where no option says otherwise",
         f"pass rate of the first model of a pair: {given.base:.3f}" + _given(question.base),
         f"correlation of both models' outcomes on one task: {given.rho:.3f}" + _given(question.rho),
+        "correlation of two runs of one model on one task: "
+        + ("unknown, taken as halfway to 1" if given.icc is None else f"{given.icc:.3f}"),
         f"runs of each task by each model: {given.runs:.2f}" + _given(question.runs),
         *notes,
         *_test(question),
     ]
     return _Known(given, prompts, sources)
+
+
+def _run_correlation(pairs: Sequence[Moments]) -> float | None:
+    """Share of an outcome's variance that run seeds cannot average out; null without repeated runs."""
+    shares = []
+    for pair in pairs:
+        single = sum(rate * (1 - rate) for rate in (pair.first_rate, pair.second_rate))
+        if pair.run_noise is not None and single > 0:
+            shares.append(min(1.0, max(0.0, 1 - pair.run_noise / single)))
+    return _mean(shares)
 
 
 def _study_prompts(
@@ -203,7 +216,7 @@ def _study_prompts(
         chosen = [(_named("estimate of the spread", float(row["variance"])), float(row["variance"]))]
         if row["variance"] <= 0:
             notes.append(
-                "the estimate of the model x prompt variance is not positive, so that its spread is 0: see the upper limit"
+                "the estimate of the model x prompt variance is not positive, its spread taken as 0: see the upper limit"
             )
         if not pd.isna(row["hi"]):
             chosen.append((_named("upper limit of its 95% interval", float(row["hi"])), float(row["hi"])))

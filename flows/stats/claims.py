@@ -34,6 +34,9 @@ class Assumptions:
     """Run seeds per instance, model and prompt."""
     alpha: float = 0.05
     power: float = 0.8
+    icc: float | None = None
+    """Correlation of two runs of one model on one instance, which run seeds cannot average out; null: halfway between
+    rho and 1."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,9 @@ def averaged_variance(delta: float, given: Assumptions, prompts: Prompts) -> flo
 
 
 def _icc(given: Assumptions) -> float:
-    """Halfway between the arms' correlation and 1: run seeds average out the half of what the arms do not share."""
-    return (1 + given.rho) / 2
+    """By default run seeds average out the half of what the arms do not share; two runs of one model share no less
+    than runs of two models."""
+    return (1 + given.rho) / 2 if given.icc is None else min(1.0, max(given.rho, given.icc))
 
 
 def _other(base: float, delta: float) -> float:

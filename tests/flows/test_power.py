@@ -46,6 +46,13 @@ def test_what_a_size_detects_is_what_it_was_sized_for() -> None:
     assert general_detectable(size, given, prompts) == pytest.approx(0.05, rel=0.005)
 
 
+def test_a_known_correlation_of_runs_says_what_more_runs_buy() -> None:
+    single, many = (exact_instances(0.05, Assumptions(0.7, 0.2, runs, icc=0.2)).paired for runs in (1.0, 1e6))
+    assert many < 0.01 * single
+    fixed = [exact_instances(0.05, Assumptions(0.7, 0.2, runs, icc=1.0)).paired for runs in (1.0, 1e6)]
+    assert fixed[0] == fixed[1] == single
+
+
 def test_many_prompts_follow_the_closed_form_and_few_have_a_floor() -> None:
     """n = k² sigma_d² / (delta² - 2 k² sigma_ML²/L), with the variance after averaging over L levels."""
     k = 2.801585
