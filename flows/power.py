@@ -157,7 +157,8 @@ def _estimated(question: Question, path: Path) -> _Known:
         raise StoreError(file, str(error)) from None
     pairs = [found for comparison, found in planned if comparison.kind == MODELS and found is not None]
     rho, base = study_rho(planned, MODELS), _mean([found.first_rate for found in pairs])
-    runs = _mean([found.runs for found in pairs])
+    mean_runs = _mean([found.runs for found in pairs])
+    runs = None if mean_runs is None else round(mean_runs, 6)  # a harmonic mean of whole numbers may miss its own
     lacking = [
         f"{option} ({why})"
         for option, given, found, why in (
@@ -216,7 +217,7 @@ def _study_prompts(
         chosen = [(_named("estimate of the spread", float(row["variance"])), float(row["variance"]))]
         if row["variance"] <= 0:
             notes.append(
-                "the estimate of the model x prompt variance is not positive, its spread taken as 0: see the upper limit"
+                "the estimate of the model x prompt variance is not positive, its spread taken as 0: see the limit"
             )
         if not pd.isna(row["hi"]):
             chosen.append((_named("upper limit of its 95% interval", float(row["hi"])), float(row["hi"])))

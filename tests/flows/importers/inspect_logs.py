@@ -135,10 +135,13 @@ def halve() -> Tool:
 
 @solver
 def recovering_solver() -> Solver:
+    # Answers by itself: a retry would ask a mock model of inspect_ai's own making, which counts tokens over a network.
     async def solve(state: TaskState, answer: Generate) -> TaskState:
+        del answer
         if number_of(state) == 4 and UP not in os.environ:
             raise ValueError("the tool server is down")
-        return await answer(state)
+        state.output = ModelOutput.from_content("mockllm/strong", str(2 * number_of(state)))
+        return state
 
     return solve
 
