@@ -1,4 +1,4 @@
-"""Samples files as lm-evaluation-harness 0.4.13 writes them: one filter, one metric, the model of the run beside them."""
+"""Samples files as lm-evaluation-harness 0.4.13 writes them: one filter, one metric, the run's model beside them."""
 
 from __future__ import annotations
 
