@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Hashable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from io import BytesIO
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -23,7 +25,7 @@ from flows.console import Console
 from flows.errors import ConfigurationError
 from flows.files import storage, write_atomically
 from flows.manifest import Manifest
-from flows.stats.hypotheses import HypothesisError, parse_hypotheses
+from flows.stats.hypotheses import Hypothesis, HypothesisError, parse_hypotheses
 from flows.store import Store
 
 METADATA_KEY = b"agent_bench_calibration"
@@ -59,7 +61,7 @@ def calibrate(manifest: Manifest, hypotheses: Path, request: Request, console: C
         StoreError: the file of hypotheses cannot be read.
     """
     chosen = populations(manifest)
-    registered = ()
+    registered: tuple[Hypothesis, ...] = ()
     if hypotheses.is_file():
         with storage(hypotheses):
             text = hypotheses.read_text(encoding="utf-8")
@@ -116,23 +118,27 @@ def summary_lines(table: pd.DataFrame) -> list[str]:
     whatever misses its promise."""
     lines = [f"{'population':11} {'what':74} {'nominal':>8} {'measured':>9} {'MC error':>9}"]
     for measure in (COVERAGE, FALSE):
-        for row in table[(table["measure"] == measure) & table["nominal"].notna()].itertuples():
-            if row.table == "verdicts" and row.scope != FAMILY and not row.quantity.startswith(POOLED):
+        for row in _records(table[(table["measure"] == measure) & table["nominal"].notna()]):
+            if row["table"] == "verdicts" and row["scope"] != FAMILY and not str(row["quantity"]).startswith(POOLED):
                 continue
-            what = f"{row.table}: {row.quantity} ({row.scope})"
+            what = f"{row['table']}: {row['quantity']} ({row['scope']})"
             lines.append(
-                f"{row.population:11} {what:74} {row.nominal:8.3f} {row.value:9.3f} {_number(row.mc_error):>9}"
-                + ("  MISSES" if row.misses is True else "")
+                f"{row['population']:11} {what:74} {row['nominal']:8.3f} {row['value']:9.3f} "
+                f"{_number(row['mc_error']):>9}" + ("  MISSES" if row["misses"] is True else "")
             )
     bad = missed(table)
     promised = int(table["misses"].notna().sum())
     lines.append(f"{len(bad)} of {promised} measures miss what is promised by more than {ERRORS:g} Monte-Carlo errors")
     lines += [
-        f"  {row.population}: {row.table}: {row.quantity} ({row.scope}): {row.measure} {row.value:.4f} "
-        f"± {row.mc_error:.4f}, promised {row.nominal:g}"
-        for row in bad.itertuples()
+        f"  {row['population']}: {row['table']}: {row['quantity']} ({row['scope']}): {row['measure']} "
+        f"{row['value']:.4f} ± {row['mc_error']:.4f}, promised {row['nominal']:g}"
+        for row in _records(bad)
     ]
     return lines
+
+
+def _records(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    return table.to_dict("records")
 
 
 def _number(value: float) -> str:

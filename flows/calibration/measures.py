@@ -51,7 +51,8 @@ def measure(tables: Tables, truth: Truth, hypotheses: Sequence[Hypothesis]) -> I
 
 
 def _covers(row: Row, low: str, high: str, value: float) -> float:
-    return float(not pd.isna(row[low]) and row[low] - 1e-9 <= value <= row[high] + 1e-9)
+    ends: list[Any] = [row[low], row[high]]
+    return 0.0 if pd.isna(ends[0]) else float(ends[0] - 1e-9 <= value <= ends[1] + 1e-9)
 
 
 def _rows(table: pd.DataFrame) -> list[dict[Hashable, Any]]:

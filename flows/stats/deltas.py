@@ -181,19 +181,34 @@ def axis_contrast(
         return undefined(f"no row for model {model}")
     if stratum is not None and Stratum(*stratum) not in cube.strata:
         return undefined(f"no row for stratum {Stratum(*stratum)}")
-    known = cube.levels(axis)
-    if not known or (level != MEAN_LEVEL and level not in known):
-        return undefined(f"no row for axis {axis}" if not known else f"no row for level {level} of axis {axis}")
-    if cube.index(BASELINE) is None:
-        return undefined("no baseline row")
     name = {(True, True): "overall", (True, False): "stratum", (False, True): "model", (False, False): "cell"}
     scope = Scope(
         name[model is None, stratum is None],
         tuple(range(len(cube.models))) if model is None else (cube.models.index(model),),
         cube.strata if stratum is None else (Stratum(*stratum),),
     )
-    (estimate,) = estimate_contrasts([build_contrast(cube, scope, axis, level)], seed=seed, resamples=resamples)
+    (estimate,) = scope_contrasts(cube, scope, [(axis, level)], seed=seed, resamples=resamples)
     return estimate
+
+
+def scope_contrasts(
+    cube: ScoreCube, scope: Scope, wanted: Sequence[tuple[str, str]], *, seed: int, resamples: int
+) -> list[Estimate]:
+    """Perturbed minus baseline pass rate of a scope at each (axis, level or `mean`), as `axis_contrast` gives it."""
+    reasons = [_lacking(cube, axis, level) for axis, level in wanted]
+    contrasts = [
+        build_contrast(cube, scope, *one) for one, reason in zip(wanted, reasons, strict=True) if reason is None
+    ]
+    found = iter(estimate_contrasts(contrasts, seed=seed, resamples=resamples))
+    return [next(found) if reason is None else undefined(reason) for reason in reasons]
+
+
+def _lacking(cube: ScoreCube, axis: str, level: str) -> str | None:
+    """Why a contrast has no row at all; null if both arms have some."""
+    known = cube.levels(axis)
+    if not known or (level != MEAN_LEVEL and level not in known):
+        return f"no row for axis {axis}" if not known else f"no row for level {level} of axis {axis}"
+    return None if cube.index(BASELINE) is not None else "no baseline row"
 
 
 def axis_deltas(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.DataFrame:

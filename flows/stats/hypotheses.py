@@ -62,6 +62,10 @@ class Hypothesis(BaseModel):
             raise ValueError("an equivalence hypothesis has no `sign`")
         return self
 
+    def claim(self) -> tuple[object, ...]:
+        """What is registered, wording aside: hypotheses of equal claims are the same one."""
+        return tuple(getattr(self, key) for key in _REGISTERED_KEYS)
+
 
 _REGISTERED_KEYS = ("id", "axis", "level", "kind", "sign", "smallest_effect")
 
@@ -78,14 +82,14 @@ class Registration:
     before_rows: bool | None = None
     """Whether the text was committed before the rows started; null if unknown."""
 
-    def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a results table that this registration judges."""
-        keep = pd.Series(True, index=frame.index)
+    def judges(self, frame: pd.DataFrame) -> pd.Series:
+        """Whether this registration judges each row of a results table: boolean, with the table's index."""
+        own = pd.Series(True, index=frame.index)
         if self.started_from is not None:
-            keep &= frame["started_at"] >= self.started_from
+            own &= frame["started_at"] >= self.started_from
         if self.started_until is not None:
-            keep &= frame["started_at"] < self.started_until
-        return frame[keep]
+            own &= frame["started_at"] < self.started_until
+        return own
 
 
 @dataclass(frozen=True)

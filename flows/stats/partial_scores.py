@@ -40,7 +40,7 @@ def partial_scores(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -
     Returns:
         Columns as in `FIELDS`, in the order of `pass_rates`.
     """
-    known = frame if "partial_score" in frame.columns else frame.assign(partial_score=pd.NA)
+    known = frame if "partial_score" in frame.columns else frame.assign(partial_score=None)
     cube = score_cube(known, value="partial_score")
     grid = [
         (scope, condition)

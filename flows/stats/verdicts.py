@@ -8,24 +8,26 @@ interest.
 * equivalence (two one-sided tests, Schuirmann 1987): supported if -m < l and u < m; refuted if L >= m or
   U <= -m; otherwise inconclusive.
 
-P values invert the reported interval. Holm's correction over the whole registration, for support and for
+P values invert the reported interval. Holm's correction over all registered hypotheses, for support and for
 refutation separately, gives the final label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
-from flows.stats.cells import BASELINE
+from flows.stats.cells import BASELINE, Condition, ScoreCube, score_cube
 from flows.stats.columns import Field, build_table
-from flows.stats.deltas import axis_contrast
+from flows.stats.deltas import scope_contrasts
 from flows.stats.estimate import Estimate
 from flows.stats.hypotheses import MEAN, Hypothesis, Registration
 from flows.stats.multiplicity import bonferroni_confidence, holm
+from flows.stats.scopes import overall_scope
 
 Label = Literal["supported", "refuted", "inconclusive"]
 Magnitude = Literal["meaningful", "negligible", "uncertain"]
@@ -102,28 +104,33 @@ def final_labels(judgements: Sequence[Judgement], alpha: float = ALPHA) -> list[
     return labels
 
 
-def ceiling_or_floor(frame: pd.DataFrame, axis: str, level: str) -> str | None:
+def ceiling_or_floor(cube: ScoreCube, axis: str, level: str) -> str | None:
     """Why nothing could have moved: every model passes everything, or fails everything, in both arms.
 
     Args:
-        frame: Results of one benchmark.
         level: A level of the axis, or `mean` for all of them.
     """
-    scored = frame[frame["passed"].notna()]
-    baseline = (scored["axis"] == BASELINE.axis) & (scored["level"] == BASELINE.level)
-    perturbed = (scored["axis"] == axis) & ((scored["level"] == level) | (level == MEAN))
-    if not baseline.any() or not perturbed.any():
+    arms = [[BASELINE], [Condition(axis, one) for one in cube.levels(axis) if level in (one, MEAN)]]
+    positions = [[k for one in arm if (k := cube.index(one)) is not None] for arm in arms]
+    scored = [sum(int(runs[:, :, arm].sum()) for runs in cube.runs.values()) for arm in positions]
+    if not all(scored):
         return None
-    rates = scored[baseline | perturbed].groupby("model")["passed"].agg(["min", "max"])
-    if (rates["min"] != rates["max"]).any():
-        return None
-    reached = sorted({"ceiling" if passes else "floor" for passes in rates["max"].astype(bool)})
-    return f"{' and '.join(reached)}: every model passes or fails everything, so nothing could have moved"
+    both = [*positions[0], *positions[1]]
+    reached = set()
+    for model in range(len(cube.models)):
+        means = np.concatenate([cube.means[h][:, model, both].ravel() for h in cube.strata])
+        rates = np.unique(means[~np.isnan(means)])
+        if len(rates) and rates.tolist() not in ([0.0], [1.0]):
+            return None
+        reached |= {"ceiling" if rate else "floor" for rate in rates}
+    return f"{' and '.join(sorted(reached))}: every model passes or fails everything, so nothing could have moved"
 
 
 VERDICT_FIELDS: dict[str, Field] = {
-    "registration": Field("str", "which registered text judges: its commit and hash, or why there is none"),
-    "before_rows": Field("boolean", "whether that text was committed before the rows it judges; null if unknown"),
+    "registration": Field(
+        "str", "which registered texts judge, `; ` between them: commit and hash, or why there is none"
+    ),
+    "before_rows": Field("boolean", "whether those texts were committed before the rows they judge; null if unknown"),
     "id": Field("str", "the hypothesis"),
     "text": Field("str", "its registered prose"),
     "amended": Field("str", "date of the amendment that registers it; null if there is none"),
@@ -141,13 +148,15 @@ VERDICT_FIELDS: dict[str, Field] = {
     "lo_bonferroni": Field("Float64", "lower end of the interval of delta at that confidence"),
     "hi_bonferroni": Field("Float64", "upper end of the interval of delta at that confidence"),
     "label": Field("str", "unadjusted label: supported, refuted or inconclusive"),
-    "final_label": Field("str", "label after Holm's correction over the registration"),
+    "final_label": Field("str", "label after Holm's correction over all registered hypotheses"),
     "magnitude": Field("str", "meaningful, negligible or uncertain; null for equivalence"),
     "p_support": Field("Float64", "p value for support, from inverting the interval"),
     "p_support_holm": Field("Float64", "the same after Holm's correction"),
     "p_refute": Field("Float64", "p value for refutation, from inverting the interval"),
     "p_refute_holm": Field("Float64", "the same after Holm's correction"),
-    "family_size": Field("int64", "hypotheses in the registration: the family of the corrections"),
+    "family_size": Field(
+        "int64", "registered hypotheses, amended ones beside what they replace: the family corrected over"
+    ),
     "n": Field("int64", "instances that entered"),
     "method": Field("str", "method of the interval"),
     "missing": Field("str", "what was dropped because an arm lacked it"),
@@ -155,51 +164,90 @@ VERDICT_FIELDS: dict[str, Field] = {
 }
 """Columns of `verdict_table`."""
 
-Contrast = Callable[[pd.DataFrame, Hypothesis], Estimate]
+
+@dataclass(frozen=True)
+class _Judged:
+    """One hypothesis and the registrations that make it, as positions in the order of the texts."""
+
+    hypothesis: Hypothesis
+    by: tuple[int, ...]
 
 
 def verdict_table(
     frame: pd.DataFrame, registrations: Sequence[Registration], *, seed: int, resamples: int
 ) -> pd.DataFrame:
-    """One row per registration and hypothesis, in the order registered; columns as in `VERDICT_FIELDS`.
+    """One row per registered hypothesis, in the order first registered; columns as in `VERDICT_FIELDS`.
 
-    Every registration judges its own rows; its hypotheses are one family.
+    Every row is judged by the text in force when it started. A hypothesis that several texts register alike (wording
+    aside) is one, and all their rows judge it: an amendment elsewhere does not split its arms. One that was amended is
+    two, each judged by the rows of its own texts alone: rows that were known when it was written must not decide it,
+    nor lend it a baseline, since a baseline that is high by chance foretells a fall. All of them are one family.
 
     Args:
         frame: Results of one benchmark.
+        registrations: In the order in which they came into force.
     """
+    judged = _distinct(registrations)
+    estimates: dict[int, tuple[Estimate, str | None]] = {}
+    for by in dict.fromkeys(one.by for one in judged):
+        own = [k for k, one in enumerate(judged) if one.by == by]
+        texts = [registrations[k] for k in by]
+        estimates |= zip(
+            own, _estimates(frame, texts, [judged[k].hypothesis for k in own], seed, resamples), strict=True
+        )
+    return build_table(_verdicts(judged, registrations, [estimates[k] for k in range(len(judged))]), VERDICT_FIELDS)
 
-    def contrast(rows: pd.DataFrame, hypothesis: Hypothesis) -> Estimate:
-        return axis_contrast(rows, hypothesis.axis, hypothesis.level, seed=seed, resamples=resamples)
 
-    rows = [row for registration in registrations for row in _verdicts(frame, registration, contrast)]
-    return build_table(rows, VERDICT_FIELDS)
+def _distinct(registrations: Sequence[Registration]) -> list[_Judged]:
+    found: dict[tuple[object, ...], tuple[Hypothesis, list[int]]] = {}
+    for position, registration in enumerate(registrations):
+        for hypothesis in registration.hypotheses:
+            found.setdefault(hypothesis.claim(), (hypothesis, []))[1].append(position)
+    return [_Judged(hypothesis, tuple(by)) for hypothesis, by in found.values()]
 
 
-def _verdicts(frame: pd.DataFrame, registration: Registration, contrast: Contrast) -> list[dict[str, object]]:
-    own = registration.rows(frame)
-    family = len(registration.hypotheses)
+def _estimates(
+    frame: pd.DataFrame,
+    texts: Sequence[Registration],
+    hypotheses: Sequence[Hypothesis],
+    seed: int,
+    resamples: int,
+) -> list[tuple[Estimate, str | None]]:
+    """Each hypothesis's difference in the rows that the texts judge, and what forbids a conclusion."""
+    own = np.logical_or.reduce([text.judges(frame).to_numpy(dtype=bool) for text in texts])
+    cube = score_cube(frame[own])
+    wanted = [(one.axis, one.level) for one in hypotheses]
+    found = scope_contrasts(cube, overall_scope(cube), wanted, seed=seed, resamples=resamples)
+    split = "" if own.all() else ", among the rows that started while it was registered"
+    found = [one if one.reason is None else replace(one, reason=one.reason + split) for one in found]
+    return [(one, ceiling_or_floor(cube, *level)) for one, level in zip(found, wanted, strict=True)]
+
+
+def _verdicts(
+    judged: Sequence[_Judged],
+    registrations: Sequence[Registration],
+    estimates: Sequence[tuple[Estimate, str | None]],
+) -> list[Mapping[str, object]]:
+    family = len(judged)
     confidence = bonferroni_confidence(ALPHA, family)
-    estimates = [contrast(own, hypothesis) for hypothesis in registration.hypotheses]
     judgements = [
-        judge(hypothesis, estimate, blocked=ceiling_or_floor(own, hypothesis.axis, hypothesis.level))
-        for hypothesis, estimate in zip(registration.hypotheses, estimates, strict=True)
+        judge(one.hypothesis, estimate, blocked=blocked)
+        for one, (estimate, blocked) in zip(judged, estimates, strict=True)
     ]
     support = holm([judgement.p_support for judgement in judgements])
     refute = holm([judgement.p_refute for judgement in judgements])
     final = final_labels(judgements)
-    rows: list[dict[str, object]] = []
-    for k, (hypothesis, estimate, judgement) in enumerate(
-        zip(registration.hypotheses, estimates, judgements, strict=True)
-    ):
+    rows: list[Mapping[str, object]] = []
+    for k, (one, (estimate, _), judgement) in enumerate(zip(judged, estimates, judgements, strict=True)):
         bounds: dict[str, float | None] = {}
         for name, level in (("95", 1 - ALPHA), ("90", 1 - 2 * ALPHA), ("bonferroni", confidence)):
             bounds[f"lo_{name}"], bounds[f"hi_{name}"] = estimate.interval(level)
+        texts = [registrations[position] for position in one.by]
         rows.append(
             {
-                "registration": registration.name,
-                "before_rows": registration.before_rows,
-                **hypothesis.model_dump(
+                "registration": "; ".join(text.name for text in texts),
+                "before_rows": _all_before(texts),
+                **one.hypothesis.model_dump(
                     include={"id", "text", "amended", "axis", "level", "kind", "sign", "smallest_effect"}
                 ),
                 "delta": estimate.value,
@@ -220,3 +268,9 @@ def _verdicts(frame: pd.DataFrame, registration: Registration, contrast: Contras
             }
         )
     return rows
+
+
+def _all_before(texts: Sequence[Registration]) -> bool | None:
+    """Whether each text was committed before the rows it judges; null if that is unknown of one, true of the rest."""
+    known = {text.before_rows for text in texts}
+    return False if False in known else None if None in known else True

@@ -122,9 +122,9 @@ def test_an_amendment_without_a_date_is_an_error() -> None:
 def test_a_registration_judges_the_rows_of_its_time() -> None:
     frame = synthetic_results(Plan(models=("a",), strata=(("t", "e"),), instances=2, runs=1), 1)
     middle = frame["started_at"].sort_values().iloc[10].to_pydatetime()
-    before = Registration((), started_until=middle).rows(frame)
-    after = Registration((), started_from=middle).rows(frame)
-    assert len(before) == 10
-    assert len(before) + len(after) == len(frame)
-    assert (after["started_at"] >= middle).all()
-    assert len(Registration((), started_from=datetime(2030, 1, 1, tzinfo=UTC)).rows(frame)) == 0
+    before = Registration((), started_until=middle).judges(frame)
+    after = Registration((), started_from=middle).judges(frame)
+    assert before.sum() == 10
+    assert (before ^ after).all()
+    assert (frame.loc[after, "started_at"] >= middle).all()
+    assert not Registration((), started_from=datetime(2030, 1, 1, tzinfo=UTC)).judges(frame).any()

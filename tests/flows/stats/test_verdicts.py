@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
+from flows.stats.cells import score_cube
 from flows.stats.estimate import Estimate, undefined
 from flows.stats.hypotheses import Hypothesis, Registration
 from flows.stats.verdicts import VERDICT_FIELDS, ceiling_or_floor, final_labels, judge, verdict_table
@@ -208,18 +209,18 @@ def test_at_a_ceiling_or_floor_nothing_is_concluded(passed: bool, word: str) -> 
 def test_models_at_opposite_ends_are_ceiling_and_floor() -> None:
     frame = synthetic_results(PLAN, 2)
     frame["passed"] = (frame["model"] == "a").astype("boolean")
-    reason = ceiling_or_floor(frame, "paraphrase", "mean")
+    reason = ceiling_or_floor(score_cube(frame), "paraphrase", "mean")
     assert reason is not None
     assert reason.startswith("ceiling and floor")
     frame.loc[frame.index[frame["axis"] == "paraphrase"][0], "passed"] = True
     frame.loc[frame.index[frame["axis"] == "paraphrase"][1], "passed"] = False
-    assert ceiling_or_floor(frame, "paraphrase", "mean") is None
+    assert ceiling_or_floor(score_cube(frame), "paraphrase", "mean") is None
 
 
 def test_a_single_model_at_the_ceiling_does_not_block_the_others() -> None:
     frame = synthetic_results(PLAN, 2)
     frame["passed"] = frame["passed"].where(frame["model"] != "a", True)
-    assert ceiling_or_floor(frame, "paraphrase", "mean") is None
+    assert ceiling_or_floor(score_cube(frame), "paraphrase", "mean") is None
 
 
 def test_one_instance_is_inconclusive() -> None:
@@ -230,28 +231,59 @@ def test_one_instance_is_inconclusive() -> None:
     assert table["reason"].notna().all()
 
 
-def test_two_registrations_judge_their_own_rows() -> None:
-    frame = synthetic_results(PLAN, 2)
-    middle = pd.Timestamp("2026-06-01T00:00:00Z")
-    late = frame.assign(
+MIDDLE = pd.Timestamp("2026-06-01T00:00:00Z").to_pydatetime()
+
+
+def in_two_halves(late: pd.DataFrame, early: pd.DataFrame) -> pd.DataFrame:
+    """Rows before and after `MIDDLE`, as runs 1 to 3 and 4 to 6 of the same instances."""
+    later = late.assign(
         started_at=pd.Timestamp("2026-07-01T00:00:00Z"),
-        episode_id="late-" + frame["episode_id"].astype(str),
-        passed=frame["passed"].mask(frame["axis"] == "tool_names", False),
+        episode_id="late-" + late["episode_id"].astype(str),
+        run_seed=late["run_seed"] + 3,
     ).astype({"started_at": "datetime64[us, UTC]"})
-    both = pd.concat([frame, late], ignore_index=True)
+    return pd.concat([early, later], ignore_index=True)
+
+
+def amended(before: tuple[Hypothesis, ...], after: tuple[Hypothesis, ...]) -> list[Registration]:
+    return [
+        Registration(before, "first", started_until=MIDDLE, before_rows=False),
+        Registration(after, "second", started_from=MIDDLE, before_rows=True),
+    ]
+
+
+def test_an_amended_hypothesis_is_two_each_judged_by_its_own_rows() -> None:
+    frame = synthetic_results(PLAN, 2)
+    late = frame.assign(passed=frame["passed"].mask(frame["axis"] == "tool_names", False))
+    stricter = directional(-1, m=0.1, id="H-OPAQUE")
     table = verdict_table(
-        both,
-        [
-            Registration(HYPOTHESES[:1], "first", started_until=middle.to_pydatetime(), before_rows=False),
-            Registration(HYPOTHESES[:1], "second", started_from=middle.to_pydatetime(), before_rows=True),
-        ],
-        seed=1,
-        resamples=200,
+        in_two_halves(late, frame), amended(HYPOTHESES[:1], (stricter,)), seed=1, resamples=200
     ).set_index("registration")
     alone = verdicts(frame, Registration(HYPOTHESES[:1]))
     assert table.loc["first", "delta"] == pytest.approx(alone.loc["H-OPAQUE", "delta"])
     assert table.loc["second", "delta"] < -0.4
     assert not table.loc["first", "before_rows"]
+    assert (table["family_size"] == 2).all(), "the amended and the amending hypothesis are both judged"
+
+
+def test_an_amendment_elsewhere_does_not_split_a_hypothesis() -> None:
+    """Baseline before the amendment, perturbed arm after it: the hypothesis was registered for both."""
+    frame = synthetic_results(PLAN, 2)
+    perturbed = frame["axis"] != "none"
+    whole = frame.assign(started_at=frame["started_at"].mask(perturbed, pd.Timestamp("2026-07-01T00:00:00Z")))
+    other = equivalence(0.09, id="H-PARAPHRASE")
+    reworded = HYPOTHESES[0].model_copy(update={"text": "in other words", "line": 40, "amended": "2026-06-01"})
+    table = verdict_table(
+        whole, amended(HYPOTHESES[:1] + HYPOTHESES[2:3], (reworded, other)), seed=1, resamples=500
+    ).set_index("registration")
+    alone = verdicts(frame, Registration((HYPOTHESES[0], HYPOTHESES[2], other)))
+    kept = table.loc["first; second"]
+    columns = ["delta", "lo_95", "hi_95", "p_support", "n", "label", "bonferroni_confidence"]
+    assert kept[columns].tolist() == alone.loc["H-OPAQUE", columns].tolist()
+    assert not kept["before_rows"]
+    for name in ("first", "second"):
+        assert table.loc[name, "final_label"] == "inconclusive"
+        assert table.loc[name, "reason"].endswith("among the rows that started while it was registered")
+    assert "no baseline row" in table.loc["second", "reason"]
 
 
 def test_no_registration_gives_an_empty_table_and_no_rows_give_reasons() -> None:
