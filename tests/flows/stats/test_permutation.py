@@ -35,6 +35,16 @@ def test_permuted_means_follow_the_permutation_distribution(conditions: int) -> 
     np.testing.assert_allclose(draws.sum(axis=1), np.tile(values.mean(axis=0).sum(axis=0), (40_000, 1)))
 
 
+@pytest.mark.parametrize("runs", [1, 2, 3, 7])
+def test_means_of_runs_are_permuted_without_rounding(runs: int) -> None:
+    """Scores that are equal must tie: every mean is a whole number of passes over runs and instances."""
+    values = np.random.default_rng(runs).integers(0, runs + 1, size=(50, 4, 3)) / runs
+    draws = PairedBlock(values).permuted(np.random.default_rng(1), 500)
+    passes = draws * 50 * runs
+    np.testing.assert_allclose(passes, passes.round(), atol=1e-9)
+    np.testing.assert_allclose(draws.sum(axis=1), np.tile(values.mean(axis=0).sum(axis=0), (500, 1)), atol=1e-12)
+
+
 def test_a_permutation_moves_all_models_together() -> None:
     values = np.random.default_rng(0).random((5, 3, 1))
     draws = PairedBlock(np.concatenate([values, values], axis=2)).permuted(np.random.default_rng(1), 200)
