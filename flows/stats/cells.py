@@ -15,8 +15,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
-from flows.stats.clusters import cluster_ids
+from flows.stats.clusters import CONVERSATION, carries_context, cluster_ids
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -48,6 +49,7 @@ MEAN_LEVEL = "mean"
 UNPAIRED_AXES = frozenset({"resample"})
 """Axes whose levels show other instances than the baseline; on all others an instance pairs with itself."""
 
+EPISODE = "episode_id"
 NEEDED_COLUMNS = (
     "benchmark",
     "model",
@@ -71,6 +73,8 @@ class ScoreCube:
     strata: tuple[Stratum, ...]
     instances: Mapping[Stratum, tuple[str, ...]]
     """Instance ids in order, those of other samples included; of clusters, the id of the first instance of each."""
+    clusters: Mapping[Stratum, IntArray]
+    """Which instances shared a conversation, as a code from 0 for each: 0, 1, 2 … where none did, or of clusters."""
     means: Mapping[Stratum, FloatArray]
     """Mean of `passed` over scored run seeds; NaN where none was scored."""
     runs: Mapping[Stratum, IntArray]
@@ -97,6 +101,21 @@ class ScoreCube:
             return np.full(len(self.instances[stratum]), np.nan)
         return self.means[stratum][:, model, position]
 
+    def shares_conversations(self) -> bool:
+        """Whether several instances belong to one cluster."""
+        return any(len(codes) > len(np.unique(codes)) for codes in self.clusters.values())
+
+    def over_clusters(self, stratum: Stratum, values: FloatArray) -> FloatArray:
+        """Mean over the instances of each cluster that have a value, of values per instance; NaN where none has."""
+        codes, known = self.clusters[stratum], ~np.isnan(values)
+        size = int(codes.max(initial=-1)) + 1
+        if size == len(codes):
+            return values
+        count = np.bincount(codes[known], minlength=size)
+        total = np.bincount(codes[known], weights=values[known], minlength=size)
+        means: FloatArray = np.divide(total, count, out=np.full(size, np.nan), where=count > 0)
+        return means
+
     def cells(self) -> Iterator[tuple[Stratum, int, int]]:
         """(stratum, model index, condition index) of every cell with at least one episode, in order."""
         for stratum in self.strata:
@@ -105,17 +124,51 @@ class ScoreCube:
                 yield stratum, int(model), int(condition)
 
 
-def check_input(frame: pd.DataFrame) -> None:
-    """Refuse a table that cannot be analysed as one benchmark.
+def prepared(frame: pd.DataFrame) -> pd.DataFrame:
+    """A results table as every statistic takes it: names as categories in the order of their text, whatever they were
+    before, and no verdict on an episode with an infrastructure error. A table prepared already costs next to nothing.
 
     Raises:
-        ValueError: columns of the results schema are missing, or there are several benchmarks.
+        ValueError: columns of the results schema are missing, a name is null, an episode is there twice, or there are
+            several benchmarks; or a conversation goes over strata.
     """
     if missing := [name for name in NEEDED_COLUMNS if name not in frame.columns]:
         raise ValueError(f"the results table lacks the columns {', '.join(missing)}")
-    benchmarks = sorted(frame["benchmark"].dropna().unique())
+    names = [name for name in NEEDED_COLUMNS if name not in ("passed", "infra_error")]
+    if nulls := [name for name in names if frame[name].isna().any()]:
+        raise ValueError(f"the results table has rows without {', '.join(nulls)}")
+    changed = {name: _by_text(frame[name]) for name in names if not _is_by_text(frame[name])}
+    broken = frame["infra_error"].to_numpy(dtype=bool) & frame["passed"].notna().to_numpy(dtype=bool)
+    if broken.any():
+        changed["passed"] = frame["passed"].astype("boolean").mask(broken)
+    table = frame.assign(**changed) if changed else frame
+    benchmarks = table["benchmark"].unique()
     if len(benchmarks) > 1:
-        raise ValueError(f"analyse one benchmark at a time; the table holds {', '.join(map(str, benchmarks))}")
+        raise ValueError(f"analyse one benchmark at a time; the table holds {', '.join(sorted(benchmarks))}")
+    if EPISODE in frame.columns and not frame[EPISODE].is_unique:
+        twice = frame.loc[frame[EPISODE].duplicated(), EPISODE].min()
+        raise ValueError(f"the results table holds episode {twice} more than once")
+    if carries_context(table):
+        crossing = (
+            table[table[CONVERSATION].notna()].groupby(CONVERSATION)[["family", "difficulty"]].nunique().max(axis=1)
+        )
+        if (crossing > 1).any():
+            raise ValueError(
+                f"conversation {crossing.index[crossing > 1].min()} holds tasks of several families or difficulties; "
+                "strata are resampled one by one, so that a conversation must stay within one"
+            )
+    return table
+
+
+def _is_by_text(names: pd.Series) -> bool:
+    dtype = names.dtype
+    if not isinstance(dtype, pd.CategoricalDtype):
+        return False
+    return is_string_dtype(dtype.categories.dtype) and dtype.categories.is_monotonic_increasing
+
+
+def _by_text(names: pd.Series) -> pd.Series:
+    return names.astype("str").astype("category")
 
 
 def score_cube(
@@ -132,10 +185,11 @@ def score_cube(
         value: What is averaged. An episode without it is in no mean; `infra` then counts those too.
 
     Raises:
-        ValueError: see `check_input`.
+        ValueError: see `prepared`.
     """
-    check_input(frame)
-    units = cluster_ids(frame) if unit == "cluster" else frame["instance_id"]
+    frame = prepared(frame)
+    clusters = cluster_ids(frame)
+    units = clusters if unit == "cluster" else frame["instance_id"]
     scored = frame[value].notna().to_numpy(dtype=bool)
     outcome = frame[value].astype("Float64").fillna(0.0).to_numpy(dtype=np.float64)
     model_codes, models = _codes(frame, ("model",))
@@ -149,6 +203,7 @@ def score_cube(
 
     strata = tuple(Stratum(*key) for key in raw_strata)
     instances: dict[Stratum, tuple[str, ...]] = {}
+    shared: dict[Stratum, IntArray] = {}
     means: dict[Stratum, FloatArray] = {}
     runs: dict[Stratum, IntArray] = {}
     infra: dict[Stratum, IntArray] = {}
@@ -161,6 +216,9 @@ def score_cube(
         count = np.bincount(flat, weights=scored[rows], minlength=int(np.prod(shape))).reshape(shape)
         passes = np.bincount(flat, weights=outcome[rows], minlength=int(np.prod(shape))).reshape(shape)
         instances[stratum] = tuple(map(str, names))
+        shared[stratum] = np.arange(len(names))
+        if unit == "instance" and carries_context(frame):
+            shared[stratum][instance_codes] = pd.factorize(clusters.iloc[rows], sort=True)[0]
         runs[stratum] = count.astype(np.int64)
         infra[stratum] = total.astype(np.int64) - runs[stratum]
         means[stratum] = np.divide(passes, count, out=np.full(shape, np.nan), where=count > 0)
@@ -169,6 +227,7 @@ def score_cube(
         conditions=tuple(conditions[k] for k in order),
         strata=strata,
         instances=instances,
+        clusters=shared,
         means=means,
         runs=runs,
         infra=infra,

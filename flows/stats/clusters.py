@@ -47,4 +47,5 @@ def cluster_ids(frame: pd.DataFrame) -> pd.Series:
     own = component[: len(names)]
     _, first = np.unique(own, return_index=True)  # names are sorted, so the first is the least
     least = dict(zip(own[first].tolist(), first.tolist(), strict=True))
-    return pd.Series([names[least[component[code]]] for code in instances], index=frame.index, dtype="str")
+    text = names.astype("str")
+    return pd.Series([text[least[component[code]]] for code in instances], index=frame.index, dtype="str")

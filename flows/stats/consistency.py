@@ -31,7 +31,7 @@ FIELDS: dict[str, Field] = {
         "outcomes among all runs of the baseline and of every level of the axis",
     ),
     "k": Field("Int64", "runs that must all pass; null for the other measures"),
-    "n": Field("int64", "instances with enough scored runs"),
+    "n": Field("int64", "instances with enough scored runs; conversations, where they carry context"),
     "value": Field("float64", "mean over instances, equal weight on strata"),
     "ci_low": Field("float64", "lower end of the 95% interval"),
     "ci_high": Field("float64", "upper end of the 95% interval"),
@@ -57,7 +57,8 @@ def pass_hat_k(passes: int, runs: int, k: int) -> float | None:
 def consistency(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.DataFrame:
     """pass^k and flips, one row per model scope x condition x measure (x k).
 
-    Only the scopes `model` and `cell`: repeating is something that one model does.
+    Only the scopes `model` and `cell`: repeating is something that one model does. Where context is carried, an
+    instance's value is about its own runs still, but conversations are resampled, each the mean of its instances.
 
     Args:
         frame: Results of one benchmark.
@@ -127,7 +128,7 @@ def _problem(
         runs = cube.runs[stratum][:, model][:, positions]
         means = np.nan_to_num(cube.means[stratum][:, model][:, positions])
         passes = np.rint(means * runs).astype(np.int64)
-        values[stratum] = _measure(passes, runs, measure, k)
+        values[stratum] = cube.over_clusters(stratum, _measure(passes, runs, measure, k))
     shares = equal_shares(
         Scope(scope.name, (model,), scope.strata),
         [conditions[-1].level],

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from flows.stats.bootstrap import quantile, weighted_sums
-from flows.stats.cells import ALL, FloatArray, check_input
+from flows.stats.cells import ALL, FloatArray, prepared
 from flows.stats.clusters import cluster_ids
 from flows.stats.columns import SCOPE_FIELDS, Field, build_table
 from tasks_env.seeding import derive_seed
@@ -49,9 +49,9 @@ def costs(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.Data
     Returns:
         Columns as in `FIELDS`.
     """
-    check_input(frame)
+    frame = prepared(frame)
     table = frame[_CELL].assign(
-        instance_id=cluster_ids(frame),
+        instance_id=cluster_ids(frame).astype("category"),
         cost=frame["cost_usd"].to_numpy(dtype=np.float64, na_value=np.nan),
         solved=frame["passed"].fillna(False).to_numpy(dtype=np.float64),
         scored=frame["passed"].notna().to_numpy(dtype=bool),
@@ -63,7 +63,7 @@ def costs(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.Data
     sums: list[FloatArray] = []
     for scope, episodes in (("model", whole), ("cell", table)):
         by_instance = _instance_sums(episodes)
-        for key, group in episodes.groupby(_CELL, sort=True):
+        for key, group in episodes.groupby(_CELL, sort=True, observed=True):
             rows.append({"scope": scope, **dict(zip(_CELL, key, strict=True)), **_cost_columns(group)})
             sums.append(by_instance.get(key, np.empty((0, 2))))
     intervals = ratio_intervals(sums, seed=seed, resamples=resamples)
@@ -75,14 +75,15 @@ def costs(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.Data
 def _instance_sums(episodes: pd.DataFrame) -> dict[Any, FloatArray]:
     """Per cell the cost and the solved episodes of each instance, shape (instances, 2)."""
     used = episodes[episodes["scored"] & episodes["cost"].notna()]
-    sums = used.groupby([*_CELL, "instance_id"], sort=True)[["cost", "solved"]].sum().reset_index()
+    sums = used.groupby([*_CELL, "instance_id"], sort=True, observed=True)[["cost", "solved"]].sum().reset_index()
     values = sums[["cost", "solved"]].to_numpy(dtype=np.float64)
-    return {key: values[rows] for key, rows in sums.groupby(_CELL, sort=True).indices.items()}
+    return {key: values[rows] for key, rows in sums.groupby(_CELL, sort=True, observed=True).indices.items()}
 
 
 def _qualified(table: pd.DataFrame) -> pd.Series:
     """Instance ids that stay apart when strata are joined."""
-    return table["family"] + "\x1f" + table["difficulty"] + "\x1f" + table["instance_id"]
+    family, difficulty, instance = (table[name].astype("str") for name in ("family", "difficulty", "instance_id"))
+    return (family + "\x1f" + difficulty + "\x1f" + instance).astype("category")
 
 
 def _cost_columns(group: pd.DataFrame) -> dict[str, Any]:

@@ -54,12 +54,14 @@ class Design:
         sums: Sum of the outcome in the same cells; a constant shift of the outcome changes no estimate.
         squares: Sum of squared outcomes per instance, shape (I,).
         strata: Stratum code per instance, 0..H-1, shape (I,).
+        clusters: Code of what each instance is resampled with, each within one stratum, shape (I,); null: alone.
     """
 
     counts: Array
     sums: Array
     squares: Array
     strata: NDArray[np.int64]
+    clusters: NDArray[np.int64] | None = None
 
     @property
     def balanced(self) -> bool:

@@ -25,7 +25,7 @@ from flows.stats.cells import (
     ScoreCube,
     Stratum,
 )
-from flows.stats.pooling import Term, equal_weight_n, instance_count, pool, pooled_mean, pooled_variance
+from flows.stats.pooling import Part, Term, equal_weight_n, instance_count, pool, pooled_mean, pooled_variance
 from flows.stats.rates import instance_set
 from flows.stats.scopes import Scope, equal_shares
 
@@ -86,6 +86,9 @@ class Moments:
     """The part due to runs if every cell had a single run. Null with one run."""
     rho: float | None
     """Correlation of single episodes of the two arms on one instance; null if unpaired or constant."""
+    shared: bool = False
+    """Whether instances shared conversations. The variance is then still per instance, but from the spread between
+    conversations, so that it holds for conversations of the study's size; runs of their tasks are not told apart."""
 
     def variance_at(self, runs: float) -> float | None:
         """Variance per instance with `runs` runs per cell; null if the run noise is unknown."""
@@ -148,31 +151,44 @@ def moments(cube: ScoreCube, comparison: Comparison) -> Moments | None:
         if comparison.paired:
             both = _scored(cube, pair.first, pair.second)
             a, b = np.where(both, a, np.nan), np.where(both, b, np.nan)
-            differences.append(Term(pair.weight, instance_set(pair.first.stratum, BASELINE), b - a))
-        first.append(Term(pair.weight, instance_set(*_place(pair.first)), a))
-        second.append(Term(pair.weight, instance_set(*_place(pair.second)), b))
-    arms = pool(first), pool(second)
+            differences.append((Term(pair.weight, instance_set(pair.first.stratum, BASELINE), b - a), pair))
+        first.append((Term(pair.weight, instance_set(*_place(pair.first)), a), pair))
+        second.append((Term(pair.weight, instance_set(*_place(pair.second)), b), pair))
+    arms = _pooled(first), _pooled(second)
+    clustered = [_pooled(arm, cube) for arm in (first, second)]
     if comparison.paired:
-        parts = pool(differences)
-        squared_error, n0, n = pooled_variance(parts), equal_weight_n(parts), instance_count(parts)
+        parts = _pooled(differences)
+        squared_error = pooled_variance(_pooled(differences, cube))
+        n0, n = equal_weight_n(parts), instance_count(parts)
     else:
-        squared_error = _sum_or_none(pooled_variance(arm) for arm in arms)
+        squared_error = _sum_or_none(pooled_variance(arm) for arm in clustered)
         n0 = 2 / sum(1 / equal_weight_n(arm) for arm in arms)
         n = min(instance_count(arm) for arm in arms)
     if squared_error is None:
         return None
+    shared = cube.shares_conversations()
     runs, noise_now, noise_single = _run_noise(cube, comparison)
+    if shared:
+        noise_now = noise_single = None
     return Moments(
         n=n,
         n0=n0,
         runs=runs,
-        first_rate=pooled_mean(arms[0]),
-        second_rate=pooled_mean(arms[1]),
+        first_rate=pooled_mean(clustered[0]),
+        second_rate=pooled_mean(clustered[1]),
         variance=squared_error * n0,
         omega2=None if noise_now is None else (squared_error - noise_now) * n0,
         run_noise=None if noise_single is None else noise_single * n0,
         rho=_single_run_correlation(cube, comparison) if comparison.paired else None,
+        shared=shared,
     )
+
+
+def _pooled(terms: Sequence[tuple[Term, Pair]], cube: ScoreCube | None = None) -> tuple[Part, ...]:
+    """Parts over instances; over the clusters of a cube, if one is given."""
+    if cube is None:
+        return pool(term for term, _ in terms)
+    return pool(term._replace(values=cube.over_clusters(pair.first.stratum, term.values)) for term, pair in terms)
 
 
 def _place(cell: Cell) -> tuple[Stratum, Condition]:

@@ -1,6 +1,7 @@
 """Sample sizes "for any equivalent prompt": prompts and tool sets are a sample too.
 
-The model x level variance sigma_ML² then sets a floor that no number of instances gets below.
+Their share of a model's score, `model x prompt` of the variance components (sigma_ML² + sigma_MLS²/S over S strata, see
+`flows.stats.prompts`), then sets a floor that no number of instances gets below.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from flows.stats.power_tables import (
     REFERENCE_BASES,
     REFERENCE_DELTAS,
     REFERENCE_POWERS,
+    SHARED,
     STUDY,
     Planned,
     study_rho,
 )
+from flows.stats.prompts import PROMPTS
 
 POWER_GENERAL_FIELDS: dict[str, Field] = {
     "source": Field("str", "`reference`: fixed grid of base rates; `study`: the study's own variances"),
@@ -39,10 +42,14 @@ POWER_GENERAL_FIELDS: dict[str, Field] = {
     "levels": Field("Int64", "L: prompts and tool sets that each instance is run under, baseline included"),
     "runs": Field("Float64", "runs per instance and cell"),
     "sigma_ml2_source": Field("str", "`estimate`, or `upper limit` of its interval"),
-    "sigma_ml2": Field("Float64", "model x level variance, raw: used as 0 if negative"),
+    "sigma_ml2": Field(
+        "Float64",
+        "variance of a model's score over prompts, `model x prompt` of the components (model x level + model x level x "
+        "stratum / strata), raw: used as 0 if negative",
+    ),
     "not_positive": Field("boolean", "whether that value was 0 or less, so that generalising seems to cost nothing"),
     "variance": Field("Float64", "variance of one instance's difference after averaging over the levels"),
-    "smallest_reachable": Field("Float64", "k sqrt(2 sigma_ML²/L): what no number of instances gets below"),
+    "smallest_reachable": Field("Float64", "k sqrt(2 sigma_ml2 / levels): what no number of instances gets below"),
     "n_instances": Field("Int64", "instances needed; null if unreachable"),
     "n_episodes": Field("Int64", "episodes that takes for both models over all levels and runs"),
     "n_exact": Field("Int64", "instances needed for these exact prompts: the same with sigma_ML² = 0"),
@@ -64,12 +71,13 @@ def power_general(variance_components: pd.DataFrame, planned: Planned) -> pd.Dat
         planned: From `plan_moments`.
     """
     terms = {str(row["term"]): row for row in variance_components.to_dict("records")}
-    level_term = terms["model x level"]
+    level_term = terms[PROMPTS]
     levels = _number(level_term["n_levels"])
     runs = _study_runs(planned)
     averaged = None if levels is None or runs is None else _averaged_variance(terms, levels, runs)
     single = _averaged_variance(terms, 1.0, 1.0)
     rho = study_rho(planned, MODELS)
+    shared = any(found is not None and found.shared for _, found in planned)
     rows: list[dict[str, object]] = []
     bases: Sequence[float | None] = (None, *REFERENCE_BASES)
     sources = (("estimate", "variance"), ("upper limit", "hi"))
@@ -90,6 +98,9 @@ def power_general(variance_components: pd.DataFrame, planned: Planned) -> pd.Dat
             own = level_term["reason"]
             reason = own if isinstance(own, str) else "model x instance variance is not estimable"
             rows.append({**row, "reason": reason})
+            continue
+        if shared:
+            rows.append({**row, "sigma_ml2": sigma, "not_positive": sigma <= 0, "reason": SHARED})
             continue
         variance = averaged
         if base is not None:

@@ -34,6 +34,7 @@ REFERENCE, STUDY = "reference", "study"
 
 NO_SPREAD = "no two instances differ: there is no variance to plan with"
 ONE_RUN = "run noise unknown: no instance has two runs of a cell"
+SHARED = "tasks shared conversations: what one more task or run adds depends on the company it is met in"
 NOTHING = "nothing to compare: no instance scored in both arms"
 
 Planned = list[tuple[Comparison, Moments | None]]
@@ -203,7 +204,8 @@ def detectable(planned: Planned) -> pd.DataFrame:
         }
         rows.append({**shared, "as_run": True, "runs": found.runs, **_seen(found, found.variance, power, reason)})
         for runs in (*PLANNED_RUNS, math.inf):
-            why = reason or (ONE_RUN if found.omega2 is None else None)
+            unknown = SHARED if found.shared else ONE_RUN
+            why = reason or (unknown if found.omega2 is None else None)
             row = {**shared, "as_run": False, "runs": None if math.isinf(runs) else runs}
             rows.append(row | _seen(found, found.variance_at(runs), power, why))
     return build_table(rows, DETECTABLE_FIELDS)

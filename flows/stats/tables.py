@@ -19,6 +19,7 @@ from flows.stats import (
     spread,
     trajectories,
 )
+from flows.stats.cells import prepared
 from flows.stats.columns import Fields, meanings
 
 _FIELDS: dict[str, Fields] = {
@@ -58,8 +59,9 @@ def core_tables(
         The tables named in `TABLE_COLUMNS`, in that order. The order of the rows of `frame` changes nothing.
 
     Raises:
-        ValueError: the frame lacks columns or holds several benchmarks.
+        ValueError: see `flows.stats.cells.prepared`.
     """
+    frame = prepared(frame)
     makers: dict[str, Callable[[], pd.DataFrame]] = {
         "pass_rates": lambda: rates.pass_rates(frame, seed=seed, resamples=resamples),
         "partial_scores": lambda: partial_scores.partial_scores(frame, seed=seed, resamples=resamples),

@@ -6,14 +6,15 @@ a baseline run and a perturbed run. The first pair is the noise that the second 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from flows.stats.cells import ALL, BASELINE, UNPAIRED_AXES, Condition, FloatArray, check_input
+from flows.stats.cells import ALL, BASELINE, UNPAIRED_AXES, Condition, FloatArray, prepared
+from flows.stats.clusters import carries_context, cluster_ids
 from flows.stats.columns import SCOPE_FIELDS, Field, build_table
 from flows.stats.contrasts import rate_estimates
 from flows.stats.pooling import Part, Term, pool
@@ -30,7 +31,7 @@ FIELDS: dict[str, Field] = {
         f"`{BETWEEN_RUNS}`: two runs of this condition; `{AGAINST_BASELINE}`: a run of this level and one of the "
         "baseline, same instance",
     ),
-    "n": Field("int64", "instances with such a pair"),
+    "n": Field("int64", "instances with such a pair; conversations, where they carry context"),
     "same_trajectory": Field("float64", "chance that both took the same sequence of tools"),
     "same_trajectory_low": Field("float64", "lower end of its 95% interval"),
     "same_trajectory_high": Field("float64", "upper end of its 95% interval"),
@@ -50,7 +51,8 @@ _CellKey = tuple[str, str, str, str, str]
 def trajectory_stability(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd.DataFrame:
     """Stability of tool sequences and outcomes, per model (equal weight on strata) and per cell.
 
-    Episodes that are not scored or whose trajectory is unknown enter no pair.
+    Episodes that are not scored or whose trajectory is unknown enter no pair. Where context is carried, conversations
+    are resampled, each the mean of its instances.
 
     Args:
         frame: Results of one benchmark, with the column `trajectory_hash`.
@@ -59,10 +61,14 @@ def trajectory_stability(frame: pd.DataFrame, *, seed: int, resamples: int = 10_
         Columns as in `FIELDS`: each condition between runs, and each level of a paired axis also against the
         baseline.
     """
-    check_input(frame)
+    frame = prepared(frame)
     known = frame[frame["passed"].notna() & frame["trajectory_hash"].notna()]
     known = known.assign(**{name: known[name].astype("category") for name in (*_EPISODES, "trajectory_hash")})
-    values = {BETWEEN_RUNS: _by_cell(between_runs(known)), AGAINST_BASELINE: _by_cell(against_baseline(known))}
+    pairs = {BETWEEN_RUNS: between_runs(known), AGAINST_BASELINE: against_baseline(known)}
+    if carries_context(frame):
+        clusters = dict(zip(frame["instance_id"], cluster_ids(frame), strict=True))
+        pairs = {name: _over_clusters(table, clusters) for name, table in pairs.items()}
+    values = {name: _by_cell(table) for name, table in pairs.items()}
     cells: list[_CellKey] = sorted(set(frame[_CELL].itertuples(index=False, name=None)))
     keys: list[tuple[str, _CellKey, str]] = []
     problems: list[tuple[Part, ...]] = []
@@ -97,6 +103,12 @@ def _rows(cells: list[_CellKey]) -> Iterator[tuple[str, _CellKey, list[_CellKey]
         yield "model", key, models[key]
     for cell in cells:
         yield "cell", cell, [cell]
+
+
+def _over_clusters(pairs: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
+    """Means over the instances of each cluster, which takes their place."""
+    grouped = pairs.assign(instance_id=pairs["instance_id"].astype("str").map(clusters))
+    return grouped.groupby(_EPISODES, sort=True, observed=True).mean().reset_index()
 
 
 def _by_cell(pairs: pd.DataFrame) -> dict[_CellKey, FloatArray]:

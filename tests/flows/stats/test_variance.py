@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 from flows.stats.henderson import TERMS, Design, components, design_from_arrays, reweighted_components
+from flows.stats.prompts import PROMPTS
 from flows.stats.variance import (
     VARIANCE_FIELDS,
     design_of,
-    jackknife_intervals,
+    jackknifed,
     variance_components,
 )
 from tests.flows.stats.synthetic import Plan, Spread, synthetic_results
@@ -240,7 +241,7 @@ def terms(frame: pd.DataFrame) -> pd.DataFrame:
 
 def test_table_has_one_row_per_term_and_the_documented_columns() -> None:
     table = variance_components(synthetic_results(SMALL, 1))
-    assert list(table["term"]) == NAMES
+    assert list(table["term"]) == [*NAMES, PROMPTS]
     assert list(table.columns) == list(VARIANCE_FIELDS)
     assert table["estimable"].all()
     assert (table["lo"] <= table["hi"]).all()
@@ -325,7 +326,7 @@ def test_jackknife_leaves_out_every_instance_in_turn() -> None:
         without.append([components(one).variances[k] for k in fitted.kept])
     halves = np.array(without).reshape(2, 4, -1)
     variance = (0.75 * ((halves - halves.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)).sum(axis=0)
-    low, high = jackknife_intervals(design, fitted)
+    low, high = jackknifed(design, fitted).bounds(0.95)
     assert (high - low) / 2 == pytest.approx(stats.t.isf(0.025, 6) * np.sqrt(variance))
     assert (high + low) / 2 == pytest.approx([fitted.variances[k] for k in fitted.kept])
 
@@ -339,7 +340,7 @@ def test_jackknife_of_one_way_data_has_the_known_standard_error() -> None:
     assert fitted["run"] == pytest.approx(y.var(ddof=1))
     without = np.array([np.delete(y, k).var(ddof=1) for k in range(30)])
     error = np.sqrt(29 / 30 * ((without - without.mean()) ** 2).sum())
-    low, high = jackknife_intervals(design, fitted)
+    low, high = jackknifed(design, fitted).bounds(0.95)
     assert float(high[0] - low[0]) / 2 == pytest.approx(stats.t.isf(0.025, 29) * error)
 
 
@@ -359,7 +360,7 @@ def test_intervals_of_instance_and_run_cover_the_truth() -> None:
         kept = rng.random(h.size) > 0.05
         design = design_from_arrays(y[kept], m[kept], level[kept], (h * 20 + i)[kept], strata)
         fitted = components(design)
-        bounds = jackknife_intervals(design, fitted)
+        bounds = jackknifed(design, fitted).bounds(0.95)
         for name, value in truth.items():
             position = fitted.kept.index(NAMES.index(name))
             hits[name] += bool(bounds[0, position] <= value <= bounds[1, position])
