@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from flows.calibration.population import COST_USD
 from flows.calibration.truth import ALL, MEAN, Truth
+from flows.stats.consistency import FLIPS_BETWEEN_RUNS, PASS_HAT_K
 from flows.stats.hypotheses import Hypothesis
 
 Tables = Mapping[str, pd.DataFrame]
@@ -46,6 +48,8 @@ def measure(tables: Tables, truth: Truth, hypotheses: Sequence[Hypothesis]) -> I
     yield from _gaps(tables["pair_gaps"], truth)
     yield from _ranks(tables["rank_stability"], truth)
     yield from _spread(tables["paraphrase_spread"], truth)
+    yield from _consistency(tables["consistency"], truth)
+    yield from _costs(tables["costs"], truth)
     yield from _components(tables["variance_components"], truth)
     yield from _verdicts(tables["verdicts"], truth, {one.id: one for one in hypotheses})
 
@@ -135,6 +139,23 @@ def _spread(table: pd.DataFrame, truth: Truth) -> Iterator[Found]:
         for column in ("worst_delta_naive", "worst_delta_crossfit"):
             key = Key("paraphrase_spread", f"{column} of {row['axis']}", row["scope"], BIAS, None)
             yield Found(key, row[column] - min(deltas), min(deltas))
+
+
+def _consistency(table: pd.DataFrame, truth: Truth) -> Iterator[Found]:
+    for row in _rows(table):
+        twice = row["measure"] == PASS_HAT_K and row["k"] == 2
+        if pd.isna(row["value"]) or not (twice or row["measure"] == FLIPS_BETWEEN_RUNS):
+            continue
+        both = truth.passes_twice(row)
+        what, value = ("pass^2", both) if twice else ("flips between two runs", 2 * (truth.rate_of(row) - both))
+        key = Key("consistency", f"95% interval of {what}", row["scope"], COVERAGE, 1 - LEVEL)
+        yield Found(key, _covers(row, "ci_low", "ci_high", value))
+
+
+def _costs(table: pd.DataFrame, truth: Truth) -> Iterator[Found]:
+    for row in _rows(table):
+        key = Key("costs", "95% interval of cost per solved task", row["scope"], COVERAGE, 1 - LEVEL)
+        yield Found(key, _covers(row, "ci_low", "ci_high", COST_USD / truth.rate_of(row)))
 
 
 def _components(table: pd.DataFrame, truth: Truth) -> Iterator[Found]:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from flows.errors import ConfigurationError
 from flows.manifest import BASELINE_AXIS, BASELINE_LEVEL, Manifest, ScriptedModel
+from flows.stats.cells import prepared
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -25,6 +26,8 @@ SHARED = 0.75
 """Two episodes of one instance take the same draw with the square of this chance."""
 RESAMPLE = "resample"
 """The axis whose levels have instances of their own."""
+COST_USD = 0.01
+"""Of every episode."""
 RUNS = 2
 """Run seeds drawn per cell and instance; the tables see as many as the manifest runs, the components all."""
 
@@ -123,7 +126,7 @@ class Frames:
         families, difficulties = (_names([pair[k] for pair in population.strata])[strata] for k in (0, 1))
         samples = np.where(axes == RESAMPLE, levels, "")
         ids = _names([f"{number:05d}" for number in range(instances)])[numbers]
-        self._frame = pd.DataFrame(
+        frame = pd.DataFrame(
             {
                 "benchmark": "calibration",
                 "model": _names(population.models)[models],
@@ -134,8 +137,11 @@ class Frames:
                 "instance_id": families + "-" + difficulties + "-" + samples + "-" + ids,
                 "run_seed": runs + 1,
                 "infra_error": False,
+                "cost_usd": COST_USD,
+                "passed": pd.array([False] * len(runs), dtype="boolean"),
             }
         )
+        self._frame = prepared(frame)
         self._run = np.asarray(runs < np.array(population.runs)[conditions])
 
     def full(self, passed: BoolArray) -> pd.DataFrame:

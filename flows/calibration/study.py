@@ -11,7 +11,9 @@ import pandas as pd
 from flows.calibration.measures import Found, Tables, measure
 from flows.calibration.population import Frames, Population, draw
 from flows.calibration.truth import MEAN, Truth
+from flows.stats.consistency import consistency
 from flows.stats.controls import negative_controls
+from flows.stats.costs import costs
 from flows.stats.deltas import axis_deltas
 from flows.stats.gaps import pair_gaps
 from flows.stats.hypotheses import Hypothesis, Registration
@@ -34,7 +36,7 @@ Analysis = Callable[[pd.DataFrame, pd.DataFrame, Sequence[Registration], int, in
 def analyze(
     frame: pd.DataFrame, balanced: pd.DataFrame, registrations: Sequence[Registration], seed: int, resamples: int
 ) -> Tables:
-    """The tables that are measured, by the functions that make them for real results.
+    """The tables that are measured, by the functions that make them for real results. Each registration is a family.
 
     Args:
         frame: Episodes as the manifest runs them.
@@ -47,10 +49,14 @@ def analyze(
         "pair_gaps": pair_gaps(frame, seed=seed, resamples=resamples),
         "rank_stability": rank_stability(frame, seed=seed, permutations=resamples),
         "paraphrase_spread": level_spread(
-            frame[frame["axis"].isin(SPREAD_AXES)], seed=seed, permutations=resamples, splits=SPLITS
+            frame[frame["axis"].isin(SPREAD_AXES)], seed=seed, permutations=resamples, splits=SPLITS, omnibus=False
         ),
+        "consistency": consistency(frame, seed=seed, resamples=resamples),
+        "costs": costs(frame, seed=seed, resamples=resamples),
         "variance_components": variance_components(balanced),
-        "verdicts": verdict_table(frame, registrations, seed=seed, resamples=resamples),
+        "verdicts": pd.concat(
+            [verdict_table(frame, [one], seed=seed, resamples=resamples) for one in registrations], ignore_index=True
+        ),
     }
 
 

@@ -59,6 +59,19 @@ class Truth:
         """True rate of one model minus that of another."""
         return round(self.rate(first, ALL, ALL, axis, level) - self.rate(second, ALL, ALL, axis, level), 12)
 
+    def passes_twice(self, row: Mapping[Hashable, Any]) -> float:
+        """Chance that two runs of an instance both pass, for a row with scope columns and a condition."""
+        p = self._population
+        condition = p.conditions.index((row["axis"], row["level"]))
+        models = [k for k, name in enumerate(p.models) if row["model"] in (ALL, name)]
+        strata = [
+            k for k, (f, d) in enumerate(p.strata) if row["family"] in (ALL, f) and row["difficulty"] in (ALL, d)
+        ]
+        offsets = (np.arange(_OFFSETS) + 0.5) / _OFFSETS * 2 - 1
+        chance = p.chances[np.ix_(strata, models, [condition])] + offsets * p.spreads[models, None]
+        same_draw = p.shared**2
+        return float(((1 - same_draw) * chance**2 + same_draw * chance).mean())
+
     def levels(self, axis: str) -> list[str]:
         """Levels of an axis."""
         return [self._population.conditions[k][1] for k in self._axes[axis]]
@@ -74,13 +87,16 @@ class Truth:
 
         Components of instances and runs follow from the covariance of two episodes of one instance, averaged over
         pairs with the same or another model and the same or another level; those of models and levels from the
-        mean squares of the table of true rates. Empty with a single stratum, model or level.
+        mean squares of the table of true rates. `model x prompt`, the spread of a model's score over levels, follows
+        from those; its interval takes levels for a sample and so covers these more often than it says. Empty with a single stratum, model or level.
         """
         chosen = [k for axis in LEVEL_AXES for k in self._axes.get(axis, ())]
         rates = self._population.chances[:, :, chosen]
         if min(rates.shape) < 2:
             return {}
-        return {**self._fixed(rates), **self._random(rates)}
+        fixed = self._fixed(rates)
+        over_prompts = fixed["model x level"] + fixed["model x level x stratum"] / len(rates)
+        return {**fixed, **self._random(rates), "model x prompt": over_prompts}
 
     def _fixed(self, rates: FloatArray) -> dict[str, float]:
         strata, models, levels = rates.shape

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -92,7 +93,11 @@ class ScoreCube:
 
     def index(self, condition: Condition) -> int | None:
         """Position of a condition on the last array axis; null if no row has it."""
-        return self.conditions.index(condition) if condition in self.conditions else None
+        return self._positions.get(condition)
+
+    @cached_property
+    def _positions(self) -> dict[Condition, int]:
+        return {condition: position for position, condition in enumerate(self.conditions)}
 
     def values(self, stratum: Stratum, model: int, condition: Condition) -> FloatArray:
         """Instance means of one cell, shape (instances,), NaN where not scored."""

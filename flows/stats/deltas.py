@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,7 @@ def build_contrast(cube: ScoreCube, scope: Scope, axis: str, level: str) -> Cont
     levels = cube.levels(axis) if level == MEAN_LEVEL else (level,)
     paired = axis not in UNPAIRED_AXES
 
+    @cache
     def arms(model: int, stratum: Stratum, one: str) -> tuple[FloatArray, FloatArray]:
         first = cube.values(stratum, model, BASELINE)
         second = cube.values(stratum, model, Condition(axis, one))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +55,15 @@ class Part:
         """Instances."""
         return len(self.values)
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Mean over instances."""
         return float(self.raw.mean())
+
+    @cached_property
+    def squares(self) -> float:
+        """Sum of squared deviations of the values from their mean."""
+        return float(((self.values - self.values.mean()) ** 2).sum())
 
 
 def pool(terms: Iterable[Term]) -> tuple[Part, ...]:
@@ -101,11 +107,9 @@ def pooled_variance(parts: Sequence[Part]) -> float | None:
     df = sum(part.n - 1 for part in parts)
     if df == 0:
         return None
-    squares = [float(((part.values - part.values.mean()) ** 2).sum()) for part in parts]
-    common = math.fsum(squares) / df
+    common = math.fsum(part.squares for part in parts) / df
     return math.fsum(
-        part.weight**2 * (square / (part.n - 1) if part.n > 1 else common) / part.n
-        for part, square in zip(parts, squares, strict=True)
+        part.weight**2 * (part.squares / (part.n - 1) if part.n > 1 else common) / part.n for part in parts
     )
 
 

@@ -73,6 +73,10 @@ def test_draws_have_the_chances_and_covariances_of_the_truth(shared: float) -> N
     model = np.mean([product[m, v, m, k] for m in range(2) for v in range(3) for k in range(3) if k != v])
     assert true["instance"] == pytest.approx(neither, abs=0.003)
     assert true["model x instance"] == pytest.approx(model - neither, abs=0.003)
+    both = Truth(population).passes_twice(
+        {"model": "a", "family": "tabular", "difficulty": "easy", "axis": "paraphrase", "level": "p1"}
+    )
+    assert both == pytest.approx(passed[1, 0, 1].prod(axis=-1).mean(), abs=0.01)
     single = float(np.mean(population.chances[:, :, :3] * (1 - population.chances[:, :, :3])))
     assert true["run"] == pytest.approx(single - same, abs=0.003)
 
@@ -178,6 +182,8 @@ def test_a_study_is_the_same_whoever_runs_it_and_measures_every_table() -> None:
         "pair_gaps",
         "rank_stability",
         "paraphrase_spread",
+        "consistency",
+        "costs",
         "variance_components",
         "verdicts",
     }
