@@ -64,9 +64,7 @@ class Truth:
         p = self._population
         condition = p.conditions.index((row["axis"], row["level"]))
         models = [k for k, name in enumerate(p.models) if row["model"] in (ALL, name)]
-        strata = [
-            k for k, (f, d) in enumerate(p.strata) if row["family"] in (ALL, f) and row["difficulty"] in (ALL, d)
-        ]
+        strata = [k for k, (f, d) in enumerate(p.strata) if row["family"] in (ALL, f) and row["difficulty"] in (ALL, d)]
         offsets = (np.arange(_OFFSETS) + 0.5) / _OFFSETS * 2 - 1
         chance = p.chances[np.ix_(strata, models, [condition])] + offsets * p.spreads[models, None]
         same_draw = p.shared**2
@@ -88,7 +86,8 @@ class Truth:
         Components of instances and runs follow from the covariance of two episodes of one instance, averaged over
         pairs with the same or another model and the same or another level; those of models and levels from the
         mean squares of the table of true rates. `model x prompt`, the spread of a model's score over levels, follows
-        from those; its interval takes levels for a sample and so covers these more often than it says. Empty with a single stratum, model or level.
+        from those; its interval takes levels for a sample, and so covers these more often than it says. Empty with a
+        single stratum, model or level.
         """
         chosen = [k for axis in LEVEL_AXES for k in self._axes.get(axis, ())]
         rates = self._population.chances[:, :, chosen]

@@ -130,8 +130,9 @@ class ScoreCube:
 
 
 def prepared(frame: pd.DataFrame) -> pd.DataFrame:
-    """A results table as every statistic takes it: names as categories in the order of their text, whatever they were
-    before, and no verdict on an episode with an infrastructure error. A table prepared already costs next to nothing.
+    """A results table as every statistic takes it: names as categories in the order of their text and verdicts as
+    booleans, whatever they were before, a label of its own for every row, and no verdict on an episode with an
+    infrastructure error. A table prepared already costs next to nothing.
 
     Raises:
         ValueError: columns of the results schema are missing, a name is null, an episode is there twice, or there are
@@ -139,13 +140,16 @@ def prepared(frame: pd.DataFrame) -> pd.DataFrame:
     """
     if missing := [name for name in NEEDED_COLUMNS if name not in frame.columns]:
         raise ValueError(f"the results table lacks the columns {', '.join(missing)}")
+    if not frame.index.is_unique:
+        frame = frame.reset_index(drop=True)
     names = [name for name in NEEDED_COLUMNS if name not in ("passed", "infra_error")]
     if nulls := [name for name in names if frame[name].isna().any()]:
         raise ValueError(f"the results table has rows without {', '.join(nulls)}")
     changed = {name: _by_text(frame[name]) for name in names if not _is_by_text(frame[name])}
-    broken = frame["infra_error"].to_numpy(dtype=bool) & frame["passed"].notna().to_numpy(dtype=bool)
-    if broken.any():
-        changed["passed"] = frame["passed"].astype("boolean").mask(broken)
+    passed = frame["passed"].astype("boolean")
+    broken = frame["infra_error"].to_numpy(dtype=bool) & passed.notna().to_numpy(dtype=bool)
+    if broken.any() or frame["passed"].dtype != passed.dtype:
+        changed["passed"] = passed.mask(broken)
     table = frame.assign(**changed) if changed else frame
     benchmarks = table["benchmark"].unique()
     if len(benchmarks) > 1:

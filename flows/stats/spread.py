@@ -110,7 +110,7 @@ def level_spread(
                 row |= _level_sd_columns(chosen)
                 base = {s: with_baseline[s] for s in scope.strata if s in with_baseline}
                 row |= _worst_columns(base, levels, seed=seed, splits=splits)
-                row |= _cochran_columns(chosen, cube, models, levels) if omnibus else {"cochran_reason": "not asked for"}
+                row |= _cochran_columns(chosen, cube, models, levels) if omnibus else _NOT_ASKED
                 rows.append((scope, row))
     order = {scope: position for position, scope in enumerate(all_scopes(cube))}
     rows.sort(key=lambda item: order[item[0]])
@@ -250,6 +250,9 @@ def _worst_columns(
         "worst_delta_crossfit": crossfit,
         "worst_reason": reason,
     }
+
+
+_NOT_ASKED = {"cochran_reason": "not asked for"}
 
 
 def _cochran_columns(
