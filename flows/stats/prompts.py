@@ -4,7 +4,7 @@ A study's score is a mean over fixed strata with equal weight. Redraw the prompt
 of two models, averaged over L of them, varies with 2 (sigma_ML² + sigma_MLS²/S) / L: model x level in all strata alike,
 and model x level within each of the S strata. Prompts are written for each family, so that the second part can be all
 of it, and sigma_ML² alone sets no floor then. With an SD of 8 points within each of six strata, 100 instances in each,
-four models and ten levels, tests of a true claim rejected it in 27% of 400 simulated studies at a nominal 5% when
+four models and ten levels, tests of a true claim rejected it in 26% of 400 simulated studies at a nominal 5% when
 sigma_ML² alone was taken for the variance over prompts, in 6% with both (`benchmarks/analysis.py --prompts`).
 """
 
