@@ -16,6 +16,9 @@ from flows.stats.intervals import wilson
 from flows.stats.pooling import InstanceSet, Part, Term, pool, pooled_mean
 from flows.stats.scopes import Scope, Share, all_scopes, equal_shares, missing_strata
 
+_DRAWS_AT_ONCE = 12_000_000
+"""Each block draws anew, so that few are better; this many take 50 MB."""
+
 FIELDS: dict[str, Field] = {
     **SCOPE_FIELDS,
     "axis": Field("str", "perturbation axis; `none` for the baseline"),
@@ -101,8 +104,9 @@ def pass_rates(frame: pd.DataFrame, *, seed: int, resamples: int = 10_000) -> pd
 
 
 def _percentiles(
-    problems: Sequence[Sequence[Part]], *, seed: int, resamples: int, block: int = 256
+    problems: Sequence[Sequence[Part]], *, seed: int, resamples: int
 ) -> list[tuple[float | None, float | None]]:
+    block = max(1, _DRAWS_AT_ONCE // resamples)
     intervals: list[tuple[float | None, float | None]] = []
     for start in range(0, len(problems), block):
         draws = stratified_draws(problems[start : start + block], seed=seed, resamples=resamples)
