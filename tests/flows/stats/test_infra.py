@@ -14,12 +14,23 @@ def test_rate_bounds_and_difference_from_the_baseline() -> None:
     )
     row = row_of(infra_errors(frame), scope="cell", axis="distractors")
     assert (row["episodes"], row["infra_errors"], row["infra_rate"]) == (6, 3, 0.5)
-    assert (row["infra_rate_low"], row["infra_rate_high"]) == pytest.approx(wilson(3, 6))
+    # by hand: residuals 0, 1, -1 of six episodes, so n_eff = .25 / (3/2 · 2 / 36) = 3
+    assert (row["infra_rate_low"], row["infra_rate_high"]) == pytest.approx(wilson(1.5, 3))
     assert row["minus_baseline"] == pytest.approx(0.5 - 1 / 6)
     assert row["pass_rate"] == 0.5
     assert row["if_infra_failed"] == pytest.approx(0.5 / 3)
     assert row["if_infra_passed"] == pytest.approx(2 / 3)
     assert not row["nothing_scored"]
+
+
+def test_errors_that_come_together_count_as_one_instance_and_scattered_ones_as_episodes() -> None:
+    def interval(instances: list[str]) -> tuple[float, float]:
+        row = row_of(infra_errors(episodes({cell(): instances})), scope="cell")
+        assert row["infra_rate"] == 0.25
+        return row["infra_rate_low"], row["infra_rate_high"]
+
+    assert interval(["xxxx", "1111", "1010", "0110"] * 5) == pytest.approx(wilson(5, 20))
+    assert interval(["x111", "1x11", "10x0", "011x"] * 5) == pytest.approx(wilson(20, 80))
 
 
 def test_a_cell_of_nothing_but_errors_stands_out() -> None:
