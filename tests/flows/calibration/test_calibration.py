@@ -21,6 +21,7 @@ from flows.errors import ConfigurationError
 from flows.manifest import load_manifest
 from flows.stats.hypotheses import Registration
 from flows.stats.rates import pass_rates
+from flows.stats.variance import variance_components
 from tests.flows.small_study import write_manifest
 
 ROOT = Path(__file__).parents[3]
@@ -135,7 +136,7 @@ def episodes_as_independent(
     frame: pd.DataFrame, balanced: pd.DataFrame, registrations: Sequence[Registration], seed: int, resamples: int
 ) -> Tables:
     """A broken estimator: every run of an instance is taken as another instance."""
-    split = frame.assign(instance_id=frame["instance_id"] + "/" + frame["run_seed"].astype(str))
+    split = frame.assign(instance_id=frame["instance_id"].astype(str) + "/" + frame["run_seed"].astype(str))
     table = pass_rates(split, seed=seed, resamples=resamples)
     true_n = pass_rates(frame, seed=seed, resamples=1)["n"]
     return {**nothing(frame, balanced, registrations, seed), "pass_rates": table.assign(n=true_n)}
@@ -170,6 +171,40 @@ def test_episodes_taken_as_independent_fail_the_calibration_and_the_real_analysi
     assert right["value"] > 0.92
     assert broken["misses"]
     assert broken["value"] < 0.91
+
+
+def only_components(
+    frame: pd.DataFrame, balanced: pd.DataFrame, registrations: Sequence[Registration], seed: int, _: int
+) -> Tables:
+    """The real components; of the rest no row."""
+    return {
+        **nothing(frame, balanced, registrations, seed),
+        "variance_components": variance_components(balanced),
+    }
+
+
+def strata_left_out(
+    frame: pd.DataFrame, balanced: pd.DataFrame, registrations: Sequence[Registration], seed: int, _: int
+) -> Tables:
+    """A broken estimator: easy and hard tasks are taken for one kind, so that their difference is one of instances."""
+    merged = balanced.assign(family="any")
+    return {
+        **nothing(frame, balanced, registrations, seed),
+        "variance_components": variance_components(merged),
+    }
+
+
+@pytest.mark.slow
+def test_strata_left_out_of_the_components_fail_the_calibration_and_the_real_ones_do_not() -> None:
+    chances = np.full((2, 2, 4), 0.5) + np.array([0.25, -0.25])[:, None, None]
+    chosen = replace(series(), population=replace(small(), chances=chances))
+    found = {}
+    for name, analysis in (("right", only_components), ("broken", strata_left_out)):
+        table = summarise("small", 15, run_studies(chosen, 0, 60, analysis))
+        found[name] = table[table["measure"] == BIAS].set_index("quantity").loc["instance"]
+    assert not found["right"]["misses"]
+    assert found["broken"]["misses"]
+    assert found["broken"]["value"] > 0.05
 
 
 def test_a_study_is_the_same_whoever_runs_it_and_measures_every_table() -> None:
