@@ -178,7 +178,7 @@ def verdict_table(
 ) -> pd.DataFrame:
     """One row per registered hypothesis, in the order first registered; columns as in `VERDICT_FIELDS`.
 
-    Every row is judged by the text in force when it started. A hypothesis that several texts register alike (wording
+    Every row is judged by the text in force when it started. A hypothesis that successive texts register alike (wording
     aside) is one, and all their rows judge it: an amendment elsewhere does not split its arms. One that was amended is
     two, each judged by the rows of its own texts alone: rows that were known when it was written must not decide it,
     nor lend it a baseline, since a baseline that is high by chance foretells a fall. All of them are one family.
@@ -199,11 +199,19 @@ def verdict_table(
 
 
 def _distinct(registrations: Sequence[Registration]) -> list[_Judged]:
-    found: dict[tuple[object, ...], tuple[Hypothesis, list[int]]] = {}
+    """One per hypothesis and unbroken run of texts: what was withdrawn and registered again is another one, since
+    whoever did so knew the rows before."""
+    found: list[tuple[Hypothesis, list[int]]] = []
+    latest: dict[tuple[object, ...], list[int]] = {}
     for position, registration in enumerate(registrations):
         for hypothesis in registration.hypotheses:
-            found.setdefault(hypothesis.claim(), (hypothesis, []))[1].append(position)
-    return [_Judged(hypothesis, tuple(by)) for hypothesis, by in found.values()]
+            by = latest.get(hypothesis.claim())
+            if by is not None and by[-1] == position - 1:
+                by.append(position)
+            else:
+                latest[hypothesis.claim()] = [position]
+                found.append((hypothesis, latest[hypothesis.claim()]))
+    return [_Judged(hypothesis, tuple(by)) for hypothesis, by in found]
 
 
 def _estimates(

@@ -286,6 +286,21 @@ def test_an_amendment_elsewhere_does_not_split_a_hypothesis() -> None:
     assert "no baseline row" in table.loc["second", "reason"]
 
 
+def test_a_hypothesis_withdrawn_and_registered_again_is_another_one() -> None:
+    frame = synthetic_results(PLAN, 2)
+    times = frame["started_at"].sort_values()
+    first, second = (times.iloc[len(times) * k // 3].to_pydatetime() for k in (1, 2))
+    texts = [
+        Registration(HYPOTHESES[:1], "first", started_until=first),
+        Registration(HYPOTHESES[2:3], "between", started_from=first, started_until=second),
+        Registration(HYPOTHESES[:1], "last", started_from=second),
+    ]
+    table = verdict_table(frame, texts, seed=1, resamples=50)
+    assert table["registration"].tolist() == ["first", "between", "last"]
+    assert table["id"].tolist() == ["H-OPAQUE", "H-PARAPHRASE", "H-OPAQUE"]
+    assert (table["family_size"] == 3).all()
+
+
 def test_no_registration_gives_an_empty_table_and_no_rows_give_reasons() -> None:
     frame = synthetic_results(PLAN, 2)
     empty = verdict_table(frame, [], seed=1, resamples=10)
