@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, stdtrit
 
 from flows.stats.bootstrap import quantile, weighted_sums
 from flows.stats.cells import ALL, FloatArray, prepared
@@ -27,7 +29,7 @@ FIELDS: dict[str, Field] = {
     "cost_per_episode_usd": Field("float64", "cost_usd / episodes"),
     "cost_per_solved_usd": Field("float64", "cost_usd / solved, failed attempts included; null if nothing was solved"),
     "ci_low": Field(
-        "float64", "lower end of the 95% interval of cost_per_solved_usd (Bayesian bootstrap of instances)"
+        "float64", "lower end of the 95% interval of cost_per_solved_usd (expanded Bayesian bootstrap of instances)"
     ),
     "ci_high": Field("float64", "upper end of the same interval"),
     "reason": Field("str", "why cost_per_solved_usd or its interval is undefined"),
@@ -105,7 +107,11 @@ def _cost_columns(group: pd.DataFrame) -> dict[str, Any]:
 def ratio_intervals(
     problems: Sequence[FloatArray], *, seed: int, resamples: int, confidence: float = 0.95
 ) -> list[tuple[float | None, float | None, str | None]]:
-    """Intervals of sum(cost)/sum(solved) by the Bayesian bootstrap of instances, or null and the reason.
+    """Intervals of sum(cost)/sum(solved) by the expanded Bayesian bootstrap of instances, or null and the reason.
+
+    Weighted draws vary less than samples do, by (n - 1)/(n + 1) in variance, and know nothing of Student's t: the tail
+    level is that of the expanded percentile with that factor (Hesterberg 2015). Without it the interval of 20 instances
+    covered 92 to 93% of the time in calibration.
 
     Args:
         problems: Each per instance its cost and its solved episodes, shape (instances, 2).
@@ -117,11 +123,11 @@ def ratio_intervals(
         results.append((None, None, reason))
         if reason is None:
             by_size.setdefault(len(sums), []).append(k)
-    tail = (1 - confidence) / 2
     for n, members in sorted(by_size.items()):
         stacked = np.hstack([problems[k] for k in members])
         draws = weighted_sums(stacked, seed=derive_seed(seed, "costs", n), resamples=resamples)
         ratios = np.sort(draws[0::2] / draws[1::2], axis=1)
+        tail = float(ndtr(-math.sqrt((n + 1) / (n - 1)) * stdtrit(n - 1, (1 + confidence) / 2)))
         for k, ordered in zip(members, ratios, strict=True):
             results[k] = quantile(ordered, tail), quantile(ordered, 1 - tail), None
     return results
