@@ -316,14 +316,20 @@ class SharedLines:
         if self._flushed_to == 0:  # it may be a new file
             _flush_folder(self.path.parent)
 
-    def whole_lines(self) -> list[bytes]:
-        """All whole lines, without changing or locking anything; a missing file has none. Raises `StoreError`."""
+    def whole_lines(self) -> Iterator[bytes]:
+        """All whole lines, one at a time: a run's memory must not grow with what it has booked.
+
+        Changes and locks nothing; a missing file has no lines. Raises `StoreError`.
+        """
         with storage(self.path):
             try:
-                data = self.path.read_bytes()
+                file = self.path.open("rb")
             except FileNotFoundError:
-                return []
-        return data[: data.rfind(b"\n") + 1].splitlines()
+                return
+            with file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        yield line[:-1]
 
     def _held(self) -> IO[bytes]:
         if self._file is None:

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_what_is_billed_beyond_a_reservation_is_booked_in_full_and_leaves_no_roo
     ledger.settle(held, **usage(1.0))
     assert ledger.reserve(2.5, **OWNER) is None
     assert ledger.reserve(2.0, **OWNER) is not None
+
+
+def test_looking_takes_no_memory_for_what_is_over(path: Path) -> None:
+    """The sums of a long ledger, and what a run's summary asks, are read line by line."""
+    ledger = Ledger(path, 1e9)
+    ledger.settle(reserved(ledger, 1.0), **usage(0.5))
+    pair = path.read_text()
+    key = json.loads(pair.splitlines()[0])["id"]
+    with path.open("a") as file:
+        file.writelines(pair.replace(key, f"{number:032x}") for number in range(5000))
+    tracemalloc.start()
+    try:
+        assert Ledger(path, 1e9).totals().spent == 2500.5
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < path.stat().st_size / 10
 
 
 def test_what_is_settled_takes_no_memory(path: Path) -> None:
