@@ -94,6 +94,7 @@ def _child(manifest: Path, prefect: bool) -> None:
         materialize_variants(study.store, study.manifest, cell)
     _ = study.provenance  # asks git, once per invocation
     wall, cpu = _with_prefect(options) if prefect else _engine_alone(study)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # before this benchmark itself looks at every episode
     [cell] = study.cells
     finished = study.finished("agent", cell)
     outcomes = {marker["outcome"] for marker in finished.values()}
@@ -107,8 +108,7 @@ def _child(manifest: Path, prefect: bool) -> None:
                 "episodes": len(finished),
                 "wall_s": wall,
                 "cpu_s": cpu,
-                "rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-                / (1024 if sys.platform == "linux" else 2**20),
+                "rss_mib": peak / (1024 if sys.platform == "linux" else 2**20),
                 "disk_bytes": sum(path.stat().st_size for path in folder.iterdir()),
                 **{name: sum(end[name] for end in ends) / len(ends) for name in ("steps", "tokens_in", "tokens_out")},
             }
