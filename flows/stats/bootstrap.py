@@ -19,7 +19,7 @@ Draws = npt.NDArray[np.float32]
 """Statistics of resamples, shape (columns, resamples)."""
 
 _CHUNK_ELEMENTS = 2_000_000
-_RESOLVED = 5
+RESOLVED = 5
 """Draws that must lie beyond a quantile for the draws themselves to give it."""
 
 
@@ -118,7 +118,7 @@ def quantile(ordered: Draws, level: float) -> float:
     Further out than the draws can resolve (fewer than five beyond), the distance from the median is carried on
     in proportion to the normal quantile, so that a bound never stops moving as confidence grows.
     """
-    resolved = min(_RESOLVED / len(ordered), 0.25)
+    resolved = min(RESOLVED / len(ordered), 0.25)
     if resolved <= level <= 1 - resolved:
         return _interpolated(ordered, level)
     edge = resolved if level < resolved else 1 - resolved

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from flows.stats.cells import prepared
 from flows.stats.columns import Fields, meanings
 from flows.stats.hypotheses import Registration
 from flows.stats.power_general import POWER_GENERAL_FIELDS, power_general
@@ -43,6 +44,7 @@ def inference_tables(
     Raises:
         ValueError: the table lacks columns or holds several benchmarks.
     """
+    frame = prepared(frame)
     components = variance_components(frame)
     planned = plan_moments(frame)
     return {

@@ -62,3 +62,26 @@ def test_interval_agrees_with_the_delta_method() -> None:
     assert high is not None
     assert high - low == pytest.approx(2 * 1.96 * se, rel=0.05)
     assert (low + high) / 2 == pytest.approx(ratio, rel=0.02)
+
+
+@pytest.mark.parametrize("n", [5, 20, 100])
+def test_few_instances_widen_the_interval_and_never_leave_what_costs_can_be(n: int) -> None:
+    """Against the percentiles of the same draws: further out, but within the instances' own ratios."""
+    rng = np.random.default_rng(n)
+    table = np.column_stack([0.01 + 0.02 * rng.random(n), rng.integers(1, 4, n)])
+    ((low, high, _),) = ratio_intervals([table], seed=1, resamples=5_000)
+    draws = np.random.default_rng(2).dirichlet(np.ones(n), 5_000) @ table
+    plain = np.quantile(draws[:, 0] / draws[:, 1], [0.025, 0.975])
+    assert low is not None
+    assert high is not None
+    ratios = table[:, 0] / table[:, 1]
+    assert ratios.min() < low < plain[0]
+    assert plain[1] < high < ratios.max()
+
+
+def test_two_instances_keep_to_their_own_ratios() -> None:
+    ((low, high, _),) = ratio_intervals([np.array([[0.01, 1.0], [0.03, 1.0]])], seed=1, resamples=2_000)
+    assert low is not None
+    assert high is not None
+    assert 0.01 <= low < 0.0105
+    assert 0.0295 < high <= 0.03
