@@ -38,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale without … or ✓ must not end a study
+    # All matrices here are small: threads of the matrix library wait for each other, and take half the analysis's time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = arguments.command
     try:
@@ -512,8 +514,6 @@ def _verify(arguments: argparse.Namespace) -> int:
 def _calibration(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    # Two processes of a matrix library that takes every core for itself get in each other's way.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from flows.calibration.command import Request, default_out, run
     from flows.manifest import load_manifest
 

@@ -23,6 +23,7 @@ from flows.stats.claims import (
 from flows.stats.planning import MODELS, Moments
 from flows.stats.power_general import difference_variance_left
 from flows.stats.power_tables import plan_moments, study_rho
+from flows.stats.prompts import PROMPTS
 from flows.stats.variance import variance_components
 
 BASE, RHO, RUNS, LEVELS = 0.7, 0.5, 1.0, 5
@@ -177,7 +178,7 @@ def _estimated(question: Question, path: Path) -> _Known:
         question.power,
         _run_correlation(pairs),
     )
-    row = next(row for row in terms.to_dict("records") if row["term"] == "model x level")
+    row = next(row for row in terms.to_dict("records") if row["term"] == PROMPTS)
     prompts, notes = _study_prompts(question, row, terms, given.runs)
     sources = [
         f"from {file}, where no option says otherwise",

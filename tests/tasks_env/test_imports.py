@@ -12,7 +12,7 @@ import tasks_env.errors
 
 ROOT = Path(tasks_env.errors.__file__).parent
 LAYERS = (
-    {"canonical", "errors", "seeding", "types"},
+    {"canonical", "errors", "identity", "seeding", "types"},
     {"naming", "tools"},
     {"families"},
     {"generation", "perturbations"},
