@@ -229,6 +229,7 @@ class SharedLines:
         self._opened: IO[bytes] | None = None
         self._close: weakref.finalize[..., object] | None = None
         self._among_threads = threading.Lock()
+        self._pid = os.getpid()
         self._file: IO[bytes] | None = None
         """While locked."""
         self._read_to = 0
@@ -237,6 +238,8 @@ class SharedLines:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the file against every other process and thread. Raises `StoreError`."""
+        if self._pid != os.getpid():
+            self._part_from_parent()
         with storage(self.path), self._among_threads:
             file = self._lock()
             self._file = file
@@ -245,6 +248,10 @@ class SharedLines:
             finally:
                 self._file = None
                 fcntl.flock(file, fcntl.LOCK_UN)
+
+    def _part_from_parent(self) -> None:
+        """Open the file anew after a fork: a lock is held by both processes that share what one of them opened."""
+        self._among_threads, self._pid, self._opened, self._file = threading.Lock(), os.getpid(), None, None
 
     def _lock(self) -> IO[bytes]:
         """The file at the path, locked: the one that is open, unless another one lies there now, or none."""

@@ -3,7 +3,7 @@
 An episode's bytes are linear in its steps, its tokens per request and its output tokens. The coefficients are fitted to
 the reference solutions of the shipped families, played by the scripted agent and, with 0 to 240 words of text before
 each call, through both HTTP adapters; tokens count 4 bytes. Each family and difficulty alone is met within 13%
-(`tests/flows/test_disk.py` keeps them within 15%).
+(`tests/flows/episodes/test_disk.py` keeps them within 15%).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -223,6 +224,29 @@ def test_threads_that_share_a_ledger_stay_under_the_cap(path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         assert sum(threads.map(reserving, range(8))) == 20
     assert sums(Ledger(path, 10.0).totals()) == (0, 0, 10.0)
+
+
+def reserve_in_a_fork(ledger: Ledger, usd: float) -> int:
+    """The pid of a child that reserves through the very object, and ends with 0 if it could."""
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)  # one that waits for a lock which nobody will free must not outlive the test
+        held = ledger.reserve(usd, model="m", cell="c", episode="forked", attempt=1)
+        os._exit(0 if held is not None else 1)
+    return pid
+
+
+def test_a_forked_process_is_held_off_by_its_parents_lock_and_does_not_free_it(path: Path) -> None:
+    ledger = Ledger(path, 10.0)
+    reserved(ledger, 1.0)
+    with ledger._lines.locked():
+        child = reserve_in_a_fork(ledger, 2.0)
+        time.sleep(0.5)
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), "it waits for the lock"
+        assert len(path.read_bytes().splitlines()) == 1
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert sums(ledger.totals()) == (0, 0, 3.0)
 
 
 class FullAfter(io.FileIO):
