@@ -11,10 +11,12 @@ from typing import Any
 
 import pandas as pd
 
+from flows.errors import StoreError
 from flows.files import storage
 from flows.preregistration import Preregistration, read_preregistration
 from flows.report.calibration import Calibration, read_calibration, read_shipped
 from flows.results_file import read_results
+from flows.stats.cells import prepared
 from flows.stats.hypotheses import HypothesisError, parse_hypotheses
 from flows.store import MARKER, Store
 from tasks_env.canonical import content_hash
@@ -76,6 +78,10 @@ class Inputs:
 def read_inputs(results: Path, hypotheses: Path) -> Inputs:
     """Read and check everything. Raises `StoreError`."""
     frame, metadata = read_results(results)
+    try:
+        prepared(frame)
+    except ValueError as error:
+        raise StoreError(results, f"cannot be analyzed: {error}") from None
     registered = read_preregistration(hypotheses, frame["started_at"].dt.to_pydatetime().tolist())
     with storage(results):
         digest = hashlib.sha256(results.read_bytes()).hexdigest()

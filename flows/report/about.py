@@ -201,6 +201,8 @@ def _share(part: int, whole: int) -> str:
 
 
 def _cost(row: Mapping[str, Any]) -> str:
+    if row["unknown_cost"] == row["episodes"]:
+        return "unknown"
     unknown = f", {row['unknown_cost']} episodes unknown" if row["unknown_cost"] else ""
     return f"{usd(row['cost_usd'])}{unknown}"
 

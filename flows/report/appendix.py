@@ -78,7 +78,8 @@ METHODS = (
     (
         "power",
         "Two-sided test at 5%, normal approximation, the study's own variances. For any equivalent prompt the "
-        "model × level variance enters, which does not shrink with instances.",
+        "variance over prompts enters (model × level, over all strata alike and within each), which does not shrink "
+        "with instances.",
     ),
     (
         "hypotheses",

@@ -64,7 +64,7 @@ def power(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
         Paragraph(
             "How many instances, over all strata, it takes to tell two models apart: for this exact prompt, and for "
             "any equivalent prompt and tool set. The second is what a claim about models means. Below a certain "
-            "difference no number of instances suffices, since model × level variance does not shrink with instances: "
+            "difference no number of instances suffices, since the variance over prompts does not shrink with them: "
             "such claims are unreachable. Power is the chance of finding a difference that is there, by a two-sided "
             "test at 5%. Runs are run seeds per instance and condition; where the two arms differ in runs, as many as "
             "would give the same noise in both."
@@ -72,8 +72,8 @@ def power(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> Section:
         *picture(
             pictures,
             "power_curves",
-            "Chance of telling two models apart. Hatched: out of reach at the upper limit of the model × level "
-            "variance.",
+            "Chance of telling two models apart. Hatched: out of reach at the upper limit of the variance over "
+            "prompts.",
         ),
         *_general(table_of(tables, "power_general")),
         *_exact(exact),
@@ -90,7 +90,7 @@ def _general(general: pd.DataFrame) -> list[Block]:
         Column("difference, points", lambda row: size(row["delta"])),
         field_column("power", "power", percent),
         Column(
-            "model × level variance",
+            "variance over prompts",
             lambda row: f"{text(row['sigma_ml2_source'])}, {decimal(row['sigma_ml2'], 5)}",
             False,
         ),
@@ -105,7 +105,7 @@ def _general(general: pd.DataFrame) -> list[Block]:
     if any(known(value) and value for value in own["not_positive"]):
         blocks.append(
             Paragraph(
-                "The estimate of the model × level variance is not positive, so that generalising over prompts seems "
+                "The estimate of the variance over prompts is not positive, so that generalising over prompts seems "
                 "to cost nothing. The rows at the upper limit of its interval are the ones to plan by."
             )
         )

@@ -80,10 +80,22 @@ def _trajectories(measured: pd.DataFrame) -> list[Block]:
             "the same pairs of episodes of one instance: took the same path, had the same outcome. Two runs of one "
             "condition show what the shares under a change have to be read against."
         ),
-        table("Two runs of the baseline", runs[base], columns, empty="No instance was run twice."),
+        table(
+            "Two runs of the baseline",
+            runs[base],
+            columns,
+            empty="No two runs of one instance whose paths are on record.",
+        ),
         Fold(
             "Two runs of every other condition",
-            (table("Two runs of one condition", runs[~base], columns, empty="No condition was run twice."),),
+            (
+                table(
+                    "Two runs of one condition",
+                    runs[~base],
+                    columns,
+                    empty="No two such runs whose paths are on record.",
+                ),
+            ),
         ),
         Fold(
             "A run under a change against one of the baseline",

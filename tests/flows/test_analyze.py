@@ -293,3 +293,16 @@ def test_results_that_are_not_there_are_refused_in_one_paragraph(
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert not os.path.lexists(tmp_path / "out" / "report.html")
+
+
+def test_results_of_two_benchmarks_are_refused_in_one_paragraph_and_nothing_is_written(
+    prefect_api_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prefect_api_url
+    both = pd.concat([FULL, FULL.assign(benchmark="other", episode_id="x" + FULL["episode_id"])], ignore_index=True)
+    results = written(tmp_path, both)
+    assert main(["analyze", "--results", str(results), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert f"{results}: cannot be analyzed: analyse one benchmark at a time" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "out" / "tables").exists()

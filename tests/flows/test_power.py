@@ -154,3 +154,28 @@ def test_a_studys_results_stand_in_for_assumptions(capsys: pytest.CaptureFixture
     assert "3 prompts and tool sets" in text
     assert "estimate of the spread, " in text
     assert "upper limit of its 95% interval" in text
+
+
+def test_a_studys_spread_over_prompts_is_also_what_moves_within_families(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Wordings move the second model in one of two families alone, and its mean by half as much."""
+    gain = {("f", "p1"): 0.4, ("f", "p2"): -0.4}
+    rng = np.random.default_rng(2)
+    records = [
+        {"model": model, "family": family, "instance_id": f"{family}{i}", "axis": axis, "level": level}
+        | {"passed": bool(rng.random() < 0.5 + (gain.get((family, level), 0.0) if model == "b" else 0.0))}
+        for family in ("f", "g")
+        for i in range(100)
+        for model in ("a", "b")
+        for axis, level in (("none", "baseline"), ("paraphrase", "p1"), ("paraphrase", "p2"))
+    ]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    results = tmp_path / "results.parquet"
+    assert main(["import", "table", str(tmp_path / "runs.jsonl"), "--out", str(results)]) == 0
+    capsys.readouterr()
+    assert main(["power", "--delta", "0.2", "--from", str(results)]) == 0
+    spread = float(capsys.readouterr().out.split("estimate of the spread, ")[1].split(" points")[0])
+    # Interactions of the means: 0.1 (each with an error of 0.025) in two models and two of three levels, on two
+    # degrees of freedom.
+    assert spread == pytest.approx(100 * math.sqrt(0.02), abs=5), "what is common to both families is nothing of it"
