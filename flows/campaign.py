@@ -260,7 +260,7 @@ class Campaign:
     async def close(self) -> None:
         """Close the connections."""
         if self._client:
-            await self._client.aclose()
+            await self._client.close()
 
     def _count(self, episode: Episode, outcome: str) -> None:
         key = (episode.model, episode.cell.id)

@@ -72,7 +72,7 @@ def test_only_verbs_and_their_orchestration_import_prefect() -> None:
 
 
 def test_only_models_import_an_http_client() -> None:
-    users = {name.split(".")[1] for name, path in modules() if any(t.startswith("httpx") for t in imported(path))}
+    users = {name.split(".")[1] for name, path in modules() if any(t.startswith("aiohttp") for t in imported(path))}
     assert users == {"models"}
 
 

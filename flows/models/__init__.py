@@ -6,19 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import httpx
-
 from flows.errors import ConfigurationError
 from flows.manifest.schema import HttpModel
 from flows.models.adapter import Adapter
 from flows.models.anthropic import AnthropicAdapter
-from flows.models.http import open_client
+from flows.models.http import Client, open_client, proxy_of
 from flows.models.keys import ApiKey
 from flows.models.openai import OpenAIAdapter
 from tasks_env.errors import UnknownName
-
-Client = httpx.AsyncClient
-"""Holds the connections of one campaign."""
 
 HTTP_ADAPTERS: dict[str, type[OpenAIAdapter] | type[AnthropicAdapter]] = {
     "anthropic": AnthropicAdapter,
@@ -96,7 +91,7 @@ def open_adapter(
     entry: HttpModel,
     endpoint: Endpoint,
     max_output_tokens: int,
-    client: httpx.AsyncClient,
+    client: Client,
     parallel_calls: bool = True,
 ) -> Adapter:
     """The adapter of a model behind HTTP.
@@ -109,13 +104,14 @@ def open_adapter(
         parallel_calls: False asks for one tool call per turn.
 
     Raises:
-        ConfigurationError: the entry names no model yet.
+        ConfigurationError: the entry names no model yet, or the environment a proxy that does not speak HTTP.
         UnknownName: no such adapter.
     """
     if entry.adapter not in HTTP_ADAPTERS:
         raise UnknownName("adapter", entry.adapter, HTTP_ADAPTERS)
     if entry.model is None:
         raise ConfigurationError("models: the entry names no model yet; fill in its `model` in experiments.yaml")
+    proxy_of(endpoint.base_url)
     chosen = HTTP_ADAPTERS[entry.adapter]
     return chosen(entry, endpoint.base_url, endpoint.api_key, max_output_tokens, client, parallel_calls)
 

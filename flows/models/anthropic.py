@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import httpx
 from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
@@ -29,7 +28,7 @@ from flows.models.conversation import (
     taken_ids,
 )
 from flows.models.failures import bad_answer
-from flows.models.http import post_json
+from flows.models.http import Client, post_json
 from flows.models.keys import ApiKey
 from flows.models.messages import (
     Answer,
@@ -81,7 +80,7 @@ class AnthropicAdapter:
         base_url: str,
         api_key: ApiKey | None,
         max_output_tokens: int,
-        client: httpx.AsyncClient,
+        client: Client,
         parallel_calls: bool = True,
     ) -> None:
         self._entry = entry

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import NoReturn
 from urllib.parse import quote
-
-import httpx
 
 SHORTEST_SECRET = 8
 """A shorter key is a placeholder (`none`, `EMPTY`): taking it out of texts would only damage them."""
@@ -28,9 +25,9 @@ class ApiKey:
         # As it is, with JSON's optional escape of the slash, and as it would stand in an address.
         self._spellings = (value, value.replace("/", "\\/"), quote(value, safe=""))
 
-    def header(self, name: str, prefix: str = "") -> httpx.Auth:
-        """What puts the key, after `prefix`, into the header `name` of a request that is being sent."""
-        return _HeaderAuth(name, prefix, self._value)
+    def header(self, name: str, prefix: str = "") -> dict[str, str]:
+        """The header `name` with the key after `prefix`, for a request that is being sent; to be kept nowhere."""
+        return {name: prefix + self._value}
 
     def scrub(self, text: str) -> str:
         """`text` without the key, should a server have echoed it."""
@@ -45,14 +42,3 @@ class ApiKey:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key is never pickled")
-
-
-class _HeaderAuth(httpx.Auth):
-    def __init__(self, name: str, prefix: str, value: str) -> None:
-        self._name = name
-        self._prefix = prefix
-        self._value = value
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers[self._name] = self._prefix + self._value
-        yield request

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import httpx
 from pydantic import JsonValue
 
 from flows.manifest.schema import HttpModel
@@ -31,7 +30,7 @@ from flows.models.conversation import (
     taken_ids,
 )
 from flows.models.failures import bad_answer
-from flows.models.http import post_json
+from flows.models.http import Client, post_json
 from flows.models.keys import ApiKey
 from flows.models.messages import (
     AssistantMessage,
@@ -82,7 +81,7 @@ class OpenAIAdapter:
         base_url: str,
         api_key: ApiKey | None,
         max_output_tokens: int,
-        client: httpx.AsyncClient,
+        client: Client,
         parallel_calls: bool = True,
     ) -> None:
         self._entry = entry

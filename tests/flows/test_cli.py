@@ -20,7 +20,7 @@ COMMANDS = (
     *("ledger", "view", "replay", "verify", "calibration", "power", "import", "local"),
 )
 STAGES = COMMANDS[:5]
-HEAVY = ("pandas", "numpy", "prefect", "pydantic", "httpx", "matplotlib", "scipy", "pyarrow", "tasks_env", "ruamel")
+HEAVY = ("pandas", "numpy", "prefect", "pydantic", "aiohttp", "matplotlib", "scipy", "pyarrow", "tasks_env", "ruamel")
 
 
 def python(program: str, *arguments: object, **environ: str) -> subprocess.CompletedProcess[str]:

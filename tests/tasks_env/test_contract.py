@@ -656,7 +656,7 @@ class TestOtherProcess:
 
 
 def test_a_process_that_examines_a_family_loads_no_orchestrator() -> None:
-    code = "import sys, tasks_env; print(sorted({'flows', 'prefect', 'httpx'} & set(sys.modules)))"
+    code = "import sys, tasks_env; print(sorted({'flows', 'prefect', 'aiohttp'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

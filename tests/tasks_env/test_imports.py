@@ -132,5 +132,5 @@ def test_families_do_not_import_one_another() -> None:
 
 
 def test_a_process_that_uses_the_environment_loads_no_orchestrator_and_no_client() -> None:
-    code = "import sys, tasks_env.session; print(sorted({'flows', 'prefect', 'httpx'} & set(sys.modules)))"
+    code = "import sys, tasks_env.session; print(sorted({'flows', 'prefect', 'aiohttp'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -16,7 +16,7 @@ import sys
 import traceback
 from typing import Any
 
-import httpx  # noqa: F401 - what every run would import again
+import aiohttp  # noqa: F401 - what every run would import again
 
 from flows.campaign import Campaign, halt_error, summary_lines
 from flows.console import Console

@@ -301,7 +301,7 @@ def test_the_key_is_in_the_request_and_nowhere_else(server: FaultServer, adapter
     shown += [str(frame.locals) for frame in summaries if "/tests/" not in frame.filename]
     assert len(shown) > 6
     assert not [text for text in shown if KEY in text]
-    assert error.__context__ is None, "httpx's exceptions carry the request, headers included"
+    assert error.__context__ is None, "the client's exceptions carry the request, headers included"
     assert error.__cause__ is None
     assert KEY.encode() not in pickle.dumps(error.args)
 
