@@ -5,7 +5,7 @@ READY := .venv/.ready
 LOCAL_READY := .venv/.ready-local
 INSPECT_READY := .venv/.ready-inspect
 
-.PHONY: smoke test check local clean
+.PHONY: smoke test check local server deploy worker clean
 
 smoke: $(READY)
 	$(BIN)/python -m flows.study --smoke
@@ -21,6 +21,15 @@ check: $(READY)
 # A real language model on this machine (98 MB), asked through both adapters.
 local: $(LOCAL_READY)
 	$(BIN)/agent-bench local
+
+# The Prefect server to watch studies on and to schedule them with, until Ctrl-C: `make server PORT=0` on a free port.
+PORT ?= 4200
+server: $(READY)
+	@$(BIN)/agent-bench server --port $(PORT)
+
+# Everything of deployments/prefect.yaml on the server of PREFECT_API_URL, and a worker that carries it out.
+deploy worker: $(READY)
+	@$(BIN)/agent-bench $@
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'

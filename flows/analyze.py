@@ -17,8 +17,10 @@ from prefect import flow, task
 from flows.analysis.inputs import HYPOTHESES, Inputs, read_inputs, up_to_date
 from flows.console import Console
 from flows.context import Options, open_study
+from flows.orchestration import artifact_key, claim, publish
 from flows.stats.answerable import refusals
 from flows.store import Store
+from flows.watching import analysis_text
 
 T = TypeVar("T")
 
@@ -28,6 +30,7 @@ async def analyze(options: Options) -> int:
     """Write results/analysis/ anew unless nothing changed. Returns how many tables it holds."""
     study, console = open_study(options), Console()
     store = study.store
+    await claim(store.root)
     inputs = read_inputs(store.table, Path(options.manifest).resolve().parent / HYPOTHESES)
     if up_to_date(store, inputs):
         console.line(f"analyze: {store.analysis.name}/ is up to date")
@@ -65,12 +68,15 @@ async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:
         await _part("report", lambda: outputs.write_report(store, inputs, tables, figures))
         progress.advance()
     outputs.finish(store, inputs, outputs.source_summary(inputs))
-    for line in outputs.report_lines(tables):
+    told = outputs.report_lines(tables)
+    verdicts = [(str(row.id), str(row.final_label)) for row in tables["verdicts"].itertuples()]
+    for line in [*told, *(f"analyze: {name}: {label}" for name, label in verdicts)]:
         console.line(line)
-    for row in tables["verdicts"].itertuples():
-        console.line(f"analyze: {row.id}: {row.final_label}")
     console.line(f"analyze: {len(tables)} tables and {len(FIGURES)} figures in {store.analysis}")
     console.line(f"analyze: the report is {store.analysis / outputs.REPORT}")
+    text = analysis_text((store.analysis / outputs.REPORT).resolve(), verdicts, told)
+    key = artifact_key(str(inputs.metadata.get("profile", "")), "analyze")
+    await publish(key, text, "Verdicts, figures and where the report is")
     return len(tables)
 
 

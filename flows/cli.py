@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flows.context import Options
+    from flows.store import Store
+    from flows.study import Stage
 
 SMOKE = "smoke"
 FULL = "full"
@@ -172,6 +174,34 @@ def _parser() -> argparse.ArgumentParser:
     _add_power(commands)
     _add_import(commands)
     sub = commands.add_parser(
+        "server",
+        help="the Prefect server to watch studies on and to schedule them with, until Ctrl-C",
+        description="Starts a Prefect server with the settings that studies need, on the loopback interface alone, and "
+        "says how to report to it. Its state lies in .prefect/server under the root of the manifest's default "
+        "profile. Ctrl-C stops it.",
+    )
+    sub.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
+    sub.add_argument("--port", type=_port, default=4200, help="0: a free one (default: %(default)s)")
+    sub.set_defaults(command=_server)
+    sub = commands.add_parser(
+        "deploy",
+        help="put the deployments of deployments/prefect.yaml on the server of PREFECT_API_URL",
+        description="Makes the work pool and all deployments of deployments/prefect.yaml beside the manifest on the "
+        "server of PREFECT_API_URL, or brings them up to date. Runs work in the manifest's folder.",
+    )
+    sub.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
+    sub.add_argument("--notify", metavar="URL", type=_address, help="post there whenever a study fails or crashes")
+    sub.set_defaults(command=_deploy)
+    sub = commands.add_parser(
+        "worker",
+        help="carry out scheduled runs of the server of PREFECT_API_URL, until Ctrl-C",
+        description="A process worker of the work pool that `agent-bench deploy` makes. Keys of models are read from "
+        "its environment. Its state lies in .prefect/worker under the root of the manifest's default profile.",
+    )
+    sub.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
+    sub.add_argument("--limit", type=_count, default=1, metavar="N", help="runs at once (default: %(default)s)")
+    sub.set_defaults(command=_worker)
+    sub = commands.add_parser(
         "local",
         help="a real language model on this machine: start its server, run the local profile, stop it",
         description="Starts a small language model (optional extra `local`) behind a server on a free loopback port, "
@@ -314,6 +344,18 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+\S*", text):
+        raise argparse.ArgumentTypeError(f"an address begins with http:// or https://, got {text!r}")
+    return text
+
+
+def _port(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", text, re.ASCII) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"a port is a whole number from 0 to 65535, got {text!r}")
+    return int(text)
+
+
 def _fraction(text: str) -> float:
     if not re.fullmatch(r"[0-9]*\.?[0-9]+", text, re.ASCII) or not 0 <= float(text) < 1:
         raise argparse.ArgumentTypeError(f"a fraction from 0 to below 1, such as 0.03 for 3 points, got {text!r}")
@@ -374,14 +416,14 @@ def _run_stage(options: Options, stage: str, strict: bool) -> int:
     return 0
 
 
-def _run_study(options: Options, until: str, strict: bool = False) -> int:
+def _run_study(options: Options, until: Stage, strict: bool = False) -> int:
     started = time.monotonic()
     seconds = _study_until(options, until, strict)
     _print_timings(options, seconds, time.monotonic() - started)
     return 0
 
 
-def _study_until(options: Options, until: str, strict: bool = False) -> dict[str, float]:
+def _study_until(options: Options, until: Stage, strict: bool = False) -> dict[str, float]:
     from flows.orchestration import run_to_end, serving
 
     with serving(_checked_root(options, with_models=until not in ("generate", "perturb"))) as server:
@@ -389,7 +431,7 @@ def _study_until(options: Options, until: str, strict: bool = False) -> dict[str
 
         server.wait()
         try:
-            return run_to_end(study(options, until, strict))
+            return run_to_end(study(options, until=until, strict=strict))
         except StageFailed as failure:
             if options.profile == SMOKE:
                 print(f"SMOKE FAILED in stage {failure.stage!r}", file=sys.stderr)
@@ -572,6 +614,46 @@ def _import(arguments: argparse.Namespace) -> int:
     )
     print("\n".join(import_results(request)))
     return 0
+
+
+def _server(arguments: argparse.Namespace) -> int:
+    from flows.console import Console
+    from flows.orchestration import serve
+
+    serve(_project_store(arguments).server, arguments.port, Console())
+    return 0
+
+
+def _deploy(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from flows.console import Console
+    from flows.manifest import load_manifest
+    from flows.orchestration import deploy
+    from flows.orchestration.settings import quiet
+
+    path = Path(arguments.manifest)
+    load_manifest(path)
+    quiet(os.environ)
+    deploy(path.resolve().parent, arguments.notify, Console())
+    return 0
+
+
+def _worker(arguments: argparse.Namespace) -> int:
+    from flows.orchestration import work
+
+    return work(_project_store(arguments).worker, arguments.limit)
+
+
+def _project_store(arguments: argparse.Namespace) -> Store:
+    """The tree of the manifest's default profile: that of the project, where profiles share something."""
+    from pathlib import Path
+
+    from flows.manifest import load_manifest
+    from flows.store import Store
+
+    path = Path(arguments.manifest)
+    return Store(path.resolve().parent / load_manifest(path).root)
 
 
 def _local(arguments: argparse.Namespace) -> int:

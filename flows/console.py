@@ -29,6 +29,10 @@ class StageProgress:
         self._started = time.monotonic()
         self._last_line = self._started
 
+    def percent(self) -> float:
+        """How much of the work is done, from 0 to 100."""
+        return 100 * self.done / self.total if self.total else 100.0
+
     def advance(self, count: int = 1, spend: float = 0.0) -> None:
         """Count finished work and what it cost."""
         self.done += count

@@ -37,6 +37,7 @@ class CellLocked(StudyError):
 
     def __init__(self, cell: str, pid: str) -> None:
         super().__init__(f"{cell} is being worked on by process {pid}; wait for it, or stop it, and run again")
+        self.pid = pid
 
 
 class RunHalted(StudyError):

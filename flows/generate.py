@@ -8,14 +8,16 @@ from prefect import Task, flow, task
 from flows.console import Console
 from flows.context import Options, Study, open_study
 from flows.grid import InstanceSetKey, instance_set_keys
-from flows.orchestration import labels
+from flows.orchestration import artifact_key, claim, labels, publish
 from flows.sets import materialize_instances
+from flows.watching import sets_text
 
 
 @flow(name="generate", flow_run_name="generate")
 async def generate(options: Options) -> int:
     """Write every missing instance set under data/instances/. Returns how many were written."""
     study, console = open_study(options), Console()
+    await claim(study.store.root)
     keys = instance_set_keys(study.manifest, study.cells)
     written = 0
     with console.progress("generate", len(keys), "sets") as progress:
@@ -27,6 +29,8 @@ async def generate(options: Options) -> int:
                 f"generate: family {key.family}, difficulty {key.difficulty}, sample {key.sample}, "
                 f"count {key.count}, seed {study.manifest.seed}: {'written' if new else 'already there'}"
             )
+    text = sets_text("generate", study, (key.name for key in keys), written)
+    await publish(artifact_key(options.profile, "generate"), text, "What the stage generate did")
     return written
 
 

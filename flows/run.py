@@ -18,7 +18,8 @@ from flows.episodes.job import Job
 from flows.episodes.pacing import shared_limits
 from flows.errors import StudyError
 from flows.grid import Cell
-from flows.orchestration import is_shared, labels, set_limits, take_slots
+from flows.orchestration import artifact_key, claim, is_shared, labels, publish, set_limits, shown_progress, take_slots
+from flows.watching import cell_text, run_text
 from tasks_env.canonical import content_hash
 
 CACHE_VERSION = 1
@@ -35,6 +36,7 @@ async def run(options: Options) -> Any:
         CellLocked: another process works on a cell.
     """
     study, console = open_study(options), Console()
+    await claim(study.store.root)
     for line in change_lines(study):
         console.line(f"run: {line}")
     acquire = take_slots if is_shared() else None
@@ -67,7 +69,8 @@ async def run(options: Options) -> Any:
                 ]
                 if complete:
                     await _complete_task(campaign, model, complete)()
-            async with asyncio.TaskGroup() as group:
+            key = artifact_key(options.profile, "run", "progress")
+            async with shown_progress(key, "Episodes of this run", progress.percent), asyncio.TaskGroup() as group:
                 for model, cell, jobs in work:
                     if jobs:
                         group.create_task(in_turn(model, cell, jobs))
@@ -78,6 +81,7 @@ async def run(options: Options) -> Any:
     summary = summary_lines(campaign)
     for line in summary:
         console.line(line)
+    await publish(artifact_key(options.profile, "run"), run_text(campaign, summary), "What the stage run did")
     error = halt_error(campaign)
     if error is not None:
         raise error
@@ -119,6 +123,8 @@ def _cell_task(
 
     async def episodes() -> dict[str, int]:
         await campaign.run_cell(model, cell, jobs, _episode)
+        key = artifact_key(study.options.profile, model, cell.id)
+        await publish(key, cell_text(campaign, model, cell), f"Episodes of {model} in {cell.id}")
         return dict(campaign.tally.outcomes[(model, cell.id)])
 
     async def _episode(job: Job) -> None:

@@ -8,7 +8,7 @@ from prefect import Task, flow, task
 from flows.console import Console
 from flows.context import Options, Study, open_study
 from flows.grid import Cell, Episode
-from flows.orchestration import labels
+from flows.orchestration import artifact_key, claim, labels, publish
 from flows.results_file import refresh_results
 from flows.scoring import (
     REPLAY_MISMATCH,
@@ -19,6 +19,7 @@ from flows.scoring import (
     results_metadata,
     row_unless_set_aside,
 )
+from flows.watching import scores_text
 
 
 @flow(name="score", flow_run_name="score")
@@ -30,6 +31,7 @@ async def score(options: Options, strict: bool = False) -> int:
             infra_error. Rows that say nothing new are not written again.
     """
     study, console = open_study(options), Console()
+    await claim(study.store.root)
     store = study.store
     with store.results_lock():
         journal = store.journal_rows()
@@ -57,6 +59,7 @@ async def score(options: Options, strict: bool = False) -> int:
             f"score: WARNING: {mismatches} episodes do not replay and are in no pass rate; `agent-bench replay` names "
             "the first diverging call of each"
         )
+    await publish(artifact_key(options.profile, "score"), scores_text(study, rows), "Passed episodes")
     return total
 
 

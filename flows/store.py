@@ -12,6 +12,7 @@
     results/results.parquet, results._COMPLETE                                            its compaction
     results/analysis/                                                                     tables and figures
     .prefect/                                                  of the embedded Prefect server, which alone writes there
+    .prefect/server/, .prefect/worker/                         of `agent-bench server` and `agent-bench worker`
 
 A marker is written after what it vouches for has been flushed; anything without its marker is an interrupted
 attempt and is done again. Every byte is written through `flows.files`.
@@ -47,6 +48,8 @@ class Store:
         self.data = root / "data"
         self.runs = root / "runs"
         self.prefect = root / ".prefect"
+        self.server = self.prefect / "server"
+        self.worker = self.prefect / "worker"
         self.results = root / "results"
         self.analysis = self.results / "analysis"
         self.journal = self.results / "scores.jsonl"

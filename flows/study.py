@@ -10,18 +10,22 @@ if __name__ == "__main__":
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 from prefect import flow
 
 from flows.analyze import analyze
 from flows.console import Console
-from flows.context import Options
-from flows.errors import StudyError
+from flows.context import Options, open_study
+from flows.errors import ConfigurationError, StudyError
 from flows.generate import generate
+from flows.orchestration import claim
 from flows.perturb import perturb
+from flows.readiness import check_models
 from flows.run import run
 from flows.score import score
+
+Stage = Literal["generate", "perturb", "run", "score", "analyze"]
 
 STAGES: dict[str, Callable[..., Awaitable[Any]]] = {
     "generate": generate,
@@ -43,21 +47,32 @@ class StageFailed(StudyError):
 
 
 @flow(name="study", flow_run_name="study {options.profile}")
-async def study(options: Options, until: str = "analyze", strict: bool = False) -> dict[str, float]:
-    """Every stage up to `until`; finished work is skipped. Returns seconds by stage.
+async def study(
+    options: Options, since: Stage = "generate", until: Stage = "analyze", strict: bool = False
+) -> dict[str, float]:
+    """Every stage from `since` to `until`; finished work is skipped. Returns seconds by stage.
 
     Args:
+        options: Which study, and which part of it.
+        since: First stage; what it reads must be there.
+        until: Last stage.
         strict: Score only what replays.
 
     Raises:
+        ConfigurationError: a model is not named, or its key is missing, and episodes are to be run.
         StageFailed: names the first stage that failed.
     """
-    seconds = {}
-    for name in STAGES:
-        seconds[name] = await timed(name, options, strict)
-        if name == until:
-            break
-    return seconds
+    names = list(STAGES)
+    chosen = names[names.index(since) : names.index(until) + 1]
+    if not chosen:
+        raise ConfigurationError(f"there is nothing to do from stage {since!r} until stage {until!r}; swap them")
+    opened = open_study(options)
+    left = await claim(opened.store.root)
+    if left:
+        Console().line(f"study: {left} flow runs of a process that was killed are marked as crashed")
+    if "run" in chosen:
+        check_models(opened)
+    return {name: await timed(name, options, strict) for name in chosen}
 
 
 async def timed(name: str, options: Options, strict: bool = False) -> float:

@@ -10,13 +10,13 @@ import flows
 
 ROOT = Path(flows.__file__).parent
 LAYERS = (
-    {"errors", "outcomes", "results", "console", "files", "orchestration"},
+    {"errors", "outcomes", "owners", "results", "console", "files", "orchestration"},
     {"manifest"},
     {"grid", "provenance", "models", "local_model", "store"},
     {"sets", "results_file", "stats"},
     {"context", "preregistration", "episodes", "report"},
     {"analysis", "bookkeeping", "calibration", "campaign", "continuity"},
-    {"importers", "plan", "power", "readiness", "scoring", "status", "verify"},
+    {"importers", "plan", "power", "readiness", "scoring", "status", "verify", "watching"},
     {"pages"},
     {"view", "replay", "local_study"},
     {"generate", "perturb", "run", "score", "analyze"},

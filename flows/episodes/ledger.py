@@ -32,9 +32,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flows.episodes.owners import Owner, this_process
 from flows.errors import StoreError
 from flows.files import SharedLines
+from flows.owners import Owner, this_process
 from tasks_env.canonical import canonical_json
 
 

@@ -4,9 +4,27 @@ Every task is async: a sync task under an async flow brings a thread, an event l
 times the CPU time.
 """
 
+from flows.orchestration.artifacts import artifact_key, publish, shown_progress
+from flows.orchestration.claims import claim
+from flows.orchestration.deploying import deploy, work
 from flows.orchestration.ending import run_to_end
 from flows.orchestration.server import serving
 from flows.orchestration.settings import labels
 from flows.orchestration.sharing import is_shared, set_limits, take_slots
+from flows.orchestration.standing import serve
 
-__all__ = ["is_shared", "labels", "run_to_end", "serving", "set_limits", "take_slots"]
+__all__ = [
+    "artifact_key",
+    "claim",
+    "deploy",
+    "is_shared",
+    "labels",
+    "publish",
+    "run_to_end",
+    "serve",
+    "serving",
+    "set_limits",
+    "shown_progress",
+    "take_slots",
+    "work",
+]

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from flows.errors import StudyError
-from flows.orchestration.settings import API_URL, embed, quiet
+from flows.orchestration.settings import API_URL, embed, quiet, report
 
 READY_WITHIN_S = 180.0
 STOP_WITHIN_S = 10.0
@@ -79,6 +79,7 @@ def serving(root: Path, environ: MutableMapping[str, str] = os.environ) -> Itera
     """
     quiet(environ)
     if environ.get(API_URL):
+        report(root, environ)
         yield Serving(None, None)
         return
     with socket.socket() as listener:

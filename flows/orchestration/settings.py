@@ -32,6 +32,8 @@ _SERVER = {
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "200",
     "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_FLUSH_INTERVAL": "1",
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+}
+_EMBEDDED = {
     "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
     "PREFECT_UI_ENABLED": "false",
     "PREFECT__SERVER_EPHEMERAL": "1",
@@ -54,10 +56,37 @@ def embed(root: Path, address: str, environ: MutableMapping[str, str]) -> None:
     home = (root / ".prefect").resolve()
     make_room(home, DATABASE_BYTES)  # the server does not make its own home, and dies without a word for want of room
     environ.setdefault("PREFECT_HOME", str(home))
-    for name, value in _SERVER.items():
+    for name, value in (_SERVER | _EMBEDDED).items():
         environ.setdefault(name, value)
     environ[API_URL] = f"{address}/api"
     environ[EMBEDDED] = "1"
+
+
+def stand(home: Path, port: int, environ: MutableMapping[str, str]) -> None:
+    """Be a server that people watch at this port of the loopback interface, with all its state in `home`.
+
+    Raises:
+        StoreError: `home` cannot be written, or has no room for the server's database.
+    """
+    make_room(home, DATABASE_BYTES)
+    for name, value in (_QUIET | _SERVER).items():
+        environ.setdefault(name, value)
+    environ["PREFECT_HOME"] = str(home)
+    environ.setdefault("PREFECT_UI_STATIC_DIRECTORY", str(home / "ui"))  # else into the installed package
+    environ["PREFECT_SERVER_API_PORT"] = str(port)
+    environ[API_URL] = f"http://127.0.0.1:{port}/api"  # what the pages in the browser ask
+
+
+def report(root: Path, environ: MutableMapping[str, str]) -> None:
+    """Report to the server that the user named, and keep what this process keeps for itself under `root`."""
+    environ.setdefault("PREFECT_RESULTS_LOCAL_STORAGE_PATH", str((root / ".prefect" / "storage").resolve()))
+
+
+def be_worker(home: Path, environ: MutableMapping[str, str]) -> None:
+    """Be a worker with all its state in `home`: it says what it does, and the server keeps what its runs say."""
+    environ["PREFECT_HOME"] = str(home)
+    for name in ("PREFECT_SERVER_ANALYTICS_ENABLED", "DO_NOT_TRACK", "PREFECT_CLI_PROMPT"):
+        environ.setdefault(name, _QUIET[name])
 
 
 def labels(*names: str, environ: Mapping[str, str] = os.environ) -> set[str]:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import pytest
@@ -36,10 +37,10 @@ def comparable(table: Path) -> pd.DataFrame:
     return frame.drop(columns=list(WALL_CLOCK_COLUMNS))
 
 
-def run_study(manifest: Path, until: str = "analyze") -> dict[str, float]:
+def run_study(manifest: Path, until: Literal["run", "score", "analyze"] = "analyze") -> dict[str, float]:
     from flows.study import study
 
-    return asyncio.run(study(Options(manifest=str(manifest), profile="smoke"), until))
+    return asyncio.run(study(Options(manifest=str(manifest), profile="smoke"), until=until))
 
 
 @pytest.mark.slow

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from flows.episodes.ledger import Ledger, Totals
-from flows.episodes.owners import this_process
 from flows.errors import StoreError
+from flows.owners import this_process
 
 OWNER: Any = {"model": "m", "cell": "c", "episode": "e", "attempt": 1}
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.episodes import owners
+from flows import owners
 from flows.episodes.ledger import Ledger
-from flows.episodes.owners import Owner, this_process
+from flows.owners import Owner, this_process
 
 NOBODY = 2**22 + 1
 """Above every pid that Linux gives."""
@@ -76,7 +76,7 @@ def test_a_system_that_does_not_tell_births_goes_by_pids(monkeypatch: pytest.Mon
 def test_a_forked_process_does_not_take_itself_for_its_parent() -> None:
     program = (
         "import os, sys\n"
-        "from flows.episodes.owners import this_process\n"
+        "from flows.owners import this_process\n"
         "parent = this_process()\n"
         "if os.fork() == 0:\n"
         "    os._exit(0 if this_process().pid == os.getpid() != parent.pid else 1)\n"
