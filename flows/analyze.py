@@ -30,7 +30,7 @@ async def analyze(options: Options) -> int:
     """Write results/analysis/ anew unless nothing changed. Returns how many tables it holds."""
     study, console = open_study(options), Console()
     store = study.store
-    await claim(store.root)
+    await claim(store.root, console)
     inputs = read_inputs(store.table, Path(options.manifest).resolve().parent / HYPOTHESES)
     if up_to_date(store, inputs):
         console.line(f"analyze: {store.analysis.name}/ is up to date")

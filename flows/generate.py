@@ -17,7 +17,7 @@ from flows.watching import sets_text
 async def generate(options: Options) -> int:
     """Write every missing instance set under data/instances/. Returns how many were written."""
     study, console = open_study(options), Console()
-    await claim(study.store.root)
+    await claim(study.store.root, console)
     keys = instance_set_keys(study.manifest, study.cells)
     written = 0
     with console.progress("generate", len(keys), "sets") as progress:

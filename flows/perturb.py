@@ -17,7 +17,7 @@ from flows.watching import sets_text
 async def perturb(options: Options) -> int:
     """Write every missing variant set under data/variants/. Returns how many were written."""
     study, console = open_study(options), Console()
-    await claim(study.store.root)
+    await claim(study.store.root, console)
     written = 0
     with console.progress("perturb", len(study.cells), "cells") as progress:
         for cell in study.cells:

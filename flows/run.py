@@ -36,7 +36,7 @@ async def run(options: Options) -> Any:
         CellLocked: another process works on a cell.
     """
     study, console = open_study(options), Console()
-    await claim(study.store.root)
+    await claim(study.store.root, console)
     for line in change_lines(study):
         console.line(f"run: {line}")
     acquire = take_slots if is_shared() else None

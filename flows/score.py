@@ -31,7 +31,7 @@ async def score(options: Options, strict: bool = False) -> int:
             infra_error. Rows that say nothing new are not written again.
     """
     study, console = open_study(options), Console()
-    await claim(study.store.root)
+    await claim(study.store.root, console)
     store = study.store
     with store.results_lock():
         journal = store.journal_rows()

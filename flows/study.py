@@ -67,9 +67,7 @@ async def study(
     if not chosen:
         raise ConfigurationError(f"there is nothing to do from stage {since!r} until stage {until!r}; swap them")
     opened = open_study(options)
-    left = await claim(opened.store.root)
-    if left:
-        Console().line(f"study: {left} flow runs of a process that was killed are marked as crashed")
+    await claim(opened.store.root, Console())
     if "run" in chosen:
         check_models(opened)
     return {name: await timed(name, options, strict) for name in chosen}

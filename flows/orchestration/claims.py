@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from flows.console import Console
 from flows.orchestration.sharing import is_shared
 from flows.owners import Owner, this_process
 
@@ -24,29 +25,33 @@ OWNER_LABEL = "agent-bench.process"
 PAGE = 200
 
 
-async def claim(root: Path) -> int:
-    """Claim the flow run that this is called in, and mark crashed what killed processes left. Returns how many runs.
+async def claim(root: Path, console: Console) -> None:
+    """Claim the flow run that this is called in, and mark crashed what processes that were killed left.
 
     Nothing happens in a flow run that another one started, or on an embedded server.
 
     Args:
         root: Of the study. Its flow runs alone are looked at, and of these only those of this machine: whether a
             process of another one lives cannot be seen from here.
+        console: Is told how many were marked.
     """
     if not is_shared():
-        return 0
+        return
     from prefect.client.orchestration import get_client
     from prefect.runtime import flow_run
 
     if flow_run.id is None or flow_run.parent_flow_run_id is not None:
-        return 0
+        return
     async with get_client() as client:
         owner = json.dumps(this_process(), separators=(",", ":"))
         await client.update_flow_run_labels(UUID(flow_run.id), {ROOT_LABEL: str(root.resolve()), OWNER_LABEL: owner})
-        return await _mark_crashed(client, root)
+        left = await _mark_crashed(client, root)
+    if left:
+        console.line(f"{left} flow runs on {root} whose process was killed are marked as crashed")
 
 
 async def _mark_crashed(client: PrefectClient, root: Path) -> int:
+    """How many flow runs."""
     from prefect.client.schemas.filters import (
         FlowRunFilter,
         FlowRunFilterParentFlowRunId,
