@@ -65,7 +65,7 @@ async def _mark_crashed(client: PrefectClient, root: Path) -> int:
     )
     # A page is enough: there are never more studies on one server than that which nobody looked after.
     runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter(state=unfinished), limit=PAGE)
-    dead = [run.id for run in runs if _is_left(run.labels, root)]
+    dead = [run.id for run in runs if is_left(run.labels, root)]
     count = 0
     while dead:  # from the top down, so that no stage is left running under a study that is not
         for run in dead:
@@ -77,7 +77,7 @@ async def _mark_crashed(client: PrefectClient, root: Path) -> int:
     return count
 
 
-def _is_left(labels: Mapping[str, Any], root: Path) -> bool:
+def is_left(labels: Mapping[str, Any], root: Path) -> bool:
     """Whether these are the labels of a flow run of this root whose process has certainly ended."""
     if labels.get(ROOT_LABEL) != str(root.resolve()):
         return False
