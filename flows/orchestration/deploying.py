@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -87,6 +88,7 @@ def work(home: Path, limit: int, environ: MutableMapping[str, str] = os.environ)
     named_server(environ)
     make_room(home, 1)
     be_worker(home, environ)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts what runs in the background with Ctrl-C ignored
     command = [sys.executable, "-m", "prefect", "worker", "start"]
     options = ["--pool", POOL, "--type", "process", "--limit", str(limit)]
     os.execve(sys.executable, [*command, *options], dict(environ))

@@ -114,7 +114,7 @@ def _run(listener: socket.socket, port: int, console: Console) -> None:
             if self.started:
                 console.line(f"server: ready at http://127.0.0.1:{port}; to report there:")
                 console.line(f"export {API_URL}={api_url(port)}")
-                console.line("server: Ctrl-C stops it; nothing that was recorded is lost")
+                console.line("server: Ctrl-C stops it")
 
     server = Announcing(
         uvicorn.Config(
