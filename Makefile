@@ -4,13 +4,14 @@ BIN := .venv/bin
 READY := .venv/.ready
 LOCAL_READY := .venv/.ready-local
 INSPECT_READY := .venv/.ready-inspect
+DASK_READY := .venv/.ready-dask
 
 .PHONY: smoke test check local server deploy worker clean
 
 smoke: $(READY)
 	$(BIN)/python -m flows.study --smoke
 
-test: $(INSPECT_READY)
+test: $(INSPECT_READY) $(DASK_READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(READY)
@@ -46,6 +47,11 @@ $(LOCAL_READY): $(READY) requirements-local.lock
 # The reader of inspect_ai's logs, which the tests of that importer need.
 $(INSPECT_READY): $(READY) requirements-inspect.lock
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-inspect.lock
+	touch $@
+
+# Cells on a Dask cluster, which its tests need.
+$(DASK_READY): $(READY) requirements-dask.lock
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-dask.lock
 	touch $@
 
 clean:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, TypedDict
 
 from flows.console import Console, StageProgress
 from flows.context import Study
@@ -43,6 +44,18 @@ class ModelUnusable(Exception):
 
     def __init__(self, model: str, reason: str) -> None:
         super().__init__(f"model {model!r} cannot be asked: {reason}")
+
+
+class CellReport(TypedDict):
+    """What one process did in one cell."""
+
+    outcomes: dict[str, str]
+    """Latest outcome by episode id."""
+    spent_usd: float
+    capped: bool
+    unusable: dict[str, str]
+    halted: list[Any] | None
+    """Whether the provider refuses everything, and why it stopped."""
 
 
 @dataclass
@@ -103,6 +116,8 @@ class Campaign:
         self.ledger = Ledger(study.store.ledger, study.manifest.budget.cap_usd)
         self.halted: StudyError | None = None
         self.capped = False
+        self.spent_usd = 0.0
+        """By the attempts of this campaign."""
         self.unusable: dict[str, str] = {}
         """Model → why its adapter cannot be built."""
         self._environ = environ
@@ -240,8 +255,9 @@ class Campaign:
             return None
         for task, result in zip(job.conversation, summary.conversation, strict=True):
             self._count(task.episode, result.outcome)
+        spent = sum(result.spent_usd for result in summary.conversation)
+        self.spent_usd += spent
         if self._progress:
-            spent = sum(result.spent_usd for result in summary.conversation)
             self._progress.advance(len(job.conversation), spend=spent)
         if summary.culprit is not None:
             raise EpisodeFailed(summary, summary.culprit)
@@ -256,6 +272,37 @@ class Campaign:
             except EpisodeFailed as error:
                 summary = error.summary
         return summary
+
+    def report(self, model: str, cell: Cell) -> CellReport:
+        """What came of a cell, as plain data for the campaign that another process leads."""
+        halted = self.halted
+        return {
+            "outcomes": {
+                episode.episode_id: self._last[episode.episode_id]
+                for episode in self.study.episodes(model, cell)
+                if episode.episode_id in self._last
+            },
+            "spent_usd": self.spent_usd,
+            "capped": self.capped,
+            "unusable": self.unusable,
+            "halted": None if halted is None else [isinstance(halted, RunHalted), str(halted)],
+        }
+
+    def absorb(self, model: str, cell: Cell, report: CellReport) -> None:
+        """Take over what another process did in a cell, and why it stopped."""
+        before = self.tally.finished
+        for episode in self.study.episodes(model, cell):
+            if episode.episode_id in report["outcomes"]:
+                self._count(episode, report["outcomes"][episode.episode_id])
+        self.spent_usd += report["spent_usd"]
+        if self._progress:
+            self._progress.advance(self.tally.finished - before, spend=report["spent_usd"])
+        self.capped = self.capped or report["capped"]
+        for name, why in report["unusable"].items():
+            self._leave_out(name, why)
+        if report["halted"] is not None:
+            by_provider, why = report["halted"]
+            self.halt(RunHalted(why) if by_provider else StudyError(why))
 
     async def close(self) -> None:
         """Close the connections."""

@@ -285,13 +285,32 @@ class Expectation(Section):
     """Where the figures come from."""
 
 
+class Cluster(Section):
+    """A Dask cluster that carries out whole cells, several at a time; every worker sees the study's tree."""
+
+    workers: int | None = Field(default=None, ge=1, le=64)
+    """Start so many worker processes on this machine, one cell each, and end them with the stage."""
+    address: str | None = Field(default=None, pattern=r"^(tcp|tls)://[^\s]+:[0-9]+$")
+    """Or ask the scheduler there, whose workers share the study's tree and its Prefect server."""
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Cluster:
+        if (self.workers is None) == (self.address is None):
+            raise ValueError("name either `workers`, to start them here, or the `address` of a scheduler")
+        return self
+
+
 class Execution(Section):
     """How work is carried out; nothing here changes an outcome."""
 
     tracking: Literal["per_episode", "per_cell"] = "per_episode"
     """Whether the Prefect UI shows a task per episode, or only one per cell (for large scripted sweeps)."""
     concurrent_episodes: int = Field(default=16, ge=1, le=1024)
+    """At once, in one process: every worker of a cluster has as many."""
     concurrent_cells: int = Field(default=4, ge=1, le=256)
+    """At once, over all processes of the stage."""
+    cluster: Cluster | None = None
+    """Where cells are carried out; null: in the study's own process."""
 
 
 class Analysis(Section):

@@ -6,6 +6,7 @@ times the CPU time.
 
 from flows.orchestration.artifacts import artifact_key, publish, shown_progress
 from flows.orchestration.claims import claim
+from flows.orchestration.cluster import Ship, cluster
 from flows.orchestration.deploying import deploy, work
 from flows.orchestration.ending import run_to_end
 from flows.orchestration.server import serving
@@ -14,8 +15,10 @@ from flows.orchestration.sharing import is_shared, set_limits, take_slots
 from flows.orchestration.standing import serve
 
 __all__ = [
+    "Ship",
     "artifact_key",
     "claim",
+    "cluster",
     "deploy",
     "is_shared",
     "labels",

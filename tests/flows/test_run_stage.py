@@ -202,14 +202,7 @@ def test_how_a_run_is_tracked_changes_no_artefact(tmp_path: Path) -> None:
         for stage in ("generate", "perturb", "run", "score"):
             assert command(study, stage) == 0
         studies[tracking] = study
-    trees = {
-        tracking: {
-            name: _story(data) if name.endswith(".jsonl") and "/episodes/" in name else data
-            for name, data in tree_bytes(study.store.root).items()
-            if name.startswith("data/") or ("/episodes/" in name and not name.endswith("_COMPLETE"))
-        }
-        for tracking, study in studies.items()
-    }
+    trees = {tracking: stories(study) for tracking, study in studies.items()}
     assert len(trees["per_cell"]) > 20
     assert trees["per_episode"] == trees["per_cell"]
     markers = {
@@ -221,6 +214,15 @@ def test_how_a_run_is_tracked_changes_no_artefact(tmp_path: Path) -> None:
     assert len(markers["per_cell"]) == len(results(studies["per_cell"]))
     assert markers["per_episode"] == markers["per_cell"]
     pd.testing.assert_frame_equal(comparable(studies["per_episode"]), comparable(studies["per_cell"]))
+
+
+def stories(study: Study) -> dict[str, Any]:
+    """Every set and transcript of a study by its path, without the clock."""
+    return {
+        name: _story(data) if name.endswith(".jsonl") and "/episodes/" in name else data
+        for name, data in tree_bytes(study.store.root).items()
+        if name.startswith("data/") or ("/episodes/" in name and not name.endswith("_COMPLETE"))
+    }
 
 
 def _story(data: bytes) -> list[dict[str, Any]]:
