@@ -54,6 +54,7 @@ async def cluster(workers: int | None, address: str | None) -> AsyncIterator[Shi
         "processes": True,
         "host": "127.0.0.1",
         "dashboard_address": None,
+        "preload": "flows.orchestration.undisturbed",
         "silence_logs": logging.CRITICAL,
     }
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the console is the study's
