@@ -87,11 +87,11 @@ def interrupted(process: subprocess.Popen[Any], within_s: float = 60) -> int:
 
 
 @contextmanager
-def standing_server(manifest: Path) -> Iterator[Standing]:
-    """The server while the block runs."""
+def standing_server(manifest: Path, environ: Mapping[str, str] | None = None) -> Iterator[Standing]:
+    """The server while the block runs, with these variables in its environment."""
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, "server", "--port", "0", "--manifest", str(manifest)],
-        env=clean_environment(),
+        env=clean_environment() | dict(environ or {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
