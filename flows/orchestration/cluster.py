@@ -12,14 +12,19 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from flows.errors import ConfigurationError, StudyError
+from flows.orchestration.settings import API_URL
+from flows.orchestration.sharing import is_shared
 
 if TYPE_CHECKING:
     from prefect import Task
 
 Ship = Callable[["Task[..., Any]", dict[str, Any]], Awaitable[Any]]
 """Carries out a task with these parameters on a worker; returns what it returned."""
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 _LOOK_EVERY_S = 0.05
 
@@ -39,8 +44,14 @@ async def cluster(workers: int | None, address: str | None) -> AsyncIterator[Shi
     """Connect to the scheduler at `address`, or start `workers` processes here and end them with the block.
 
     Raises:
-        ConfigurationError: the extra `dask` is missing, or the scheduler does not answer.
+        ConfigurationError: the extra `dask` is missing, the scheduler does not answer, or its workers cannot reach the
+            server that this process reports to.
     """
+    if address and urlsplit(address).hostname not in LOOPBACK and not is_shared():
+        raise ConfigurationError(
+            f"execution.cluster: the workers of {address} cannot reach the Prefect server that a study brings "
+            f"along; start one by `agent-bench server` where they can, and set {API_URL}"
+        )
     try:
         prefect_dask = importlib.import_module("prefect_dask")
     except ImportError as error:
@@ -80,7 +91,7 @@ async def cluster(workers: int | None, address: str | None) -> AsyncIterator[Shi
                 raise
             lost = future.wrapped_future.exception()
             if lost is not None:
-                raise WorkerLost(str(parameters["cell_id"]), type(lost).__name__)
+                raise WorkerLost(str(parameters["cell_id"]), " ".join(f"{type(lost).__name__}: {lost}"[:500].split()))
             future.wait()
             return await future.state.result()
 

@@ -17,6 +17,7 @@ from flows.console import Console
 from flows.context import Study
 from flows.episodes.ledger import Ledger
 from flows.manifest import load_manifest
+from flows.orchestration.settings import EMBEDDED
 from tests.flows.chaos.model import BadDay, plans_of
 from tests.flows.episodes.answering import AnsweringServer
 from tests.flows.models.fault_server import Received, Reply
@@ -106,6 +107,15 @@ def test_a_scheduler_that_is_not_there_is_one_paragraph(
     told = capsys.readouterr().err
     assert "execution.cluster: nobody answers at tcp://127.0.0.1:9" in told
     assert "Traceback" not in told
+
+
+def test_workers_elsewhere_need_a_server_that_they_can_reach(
+    tmp_path: Path, server: AnsweringServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(EMBEDDED, "1")
+    study = served_study(tmp_path, server.url, **{"execution/cluster": {"address": "tcp://10.0.0.1:8786"}})
+    assert command(study, "run") == 2
+    assert "workers of tcp://10.0.0.1:8786 cannot reach the Prefect server" in capsys.readouterr().err
 
 
 def test_without_the_extra_the_section_is_refused_with_what_to_install(
