@@ -73,9 +73,10 @@ def _axis(tables: Mapping[str, pd.DataFrame], pictures: Pictures, axis: str, con
         blocks += picture(pictures, "paraphrase_strip", caption)
     blocks += _spread(tables, axis)
     blocks.append(_changes(own))
-    cells = deltas[(deltas["axis"] == axis) & (deltas["scope"] == "stratum")]
-    if len(cells):
-        blocks.append(Fold("By family and difficulty, mean over models", (_changes(cells),)))
+    tasks = deltas[(deltas["axis"] == axis) & deltas["scope"].isin(["family", "stratum"])]
+    if len(tasks):
+        tasks = tasks.sort_values("family", kind="stable")
+        blocks.append(Fold("By family and difficulty, mean over models", (_changes(tasks),)))
     return Section(axis_picture(axis), title, blocks, level=3)
 
 
@@ -99,10 +100,12 @@ def _sentence(own: pd.DataFrame, control: bool) -> str:
 
 
 def _changes(own: pd.DataFrame) -> Block:
-    several = own["scope"].eq("stratum").any()
+    by_tasks = own["scope"].eq("stratum").any()
     first = (
-        Column("tasks", lambda row: f"{row['family']} {row['difficulty']}", False)
-        if several
+        Column(
+            "tasks", lambda row: f"{row['family']}{'' if row['difficulty'] == ALL else ' ' + row['difficulty']}", False
+        )
+        if by_tasks
         else Column("model", lambda row: "all" if row["model"] == ALL else row["model"], False)
     )
     columns = [

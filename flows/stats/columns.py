@@ -20,8 +20,9 @@ Fields = Mapping[str, Field]
 SCOPE_FIELDS: dict[str, Field] = {
     "scope": Field(
         "str",
-        "`cell`: one model in one stratum; `stratum`: mean over models in one stratum; `model`: equal-weight mean "
-        "over strata for one model; `overall`: mean over the models",
+        "`cell`: one model in one stratum; `stratum`: mean over models in one stratum; `model_family` and `family`: "
+        "equal-weight mean over the strata of one family, for one model and over models, where any family has several; "
+        "`model`: equal-weight mean over strata for one model; `overall`: mean over the models",
     ),
     "model": Field("str", "model entry, or `all`"),
     "family": Field("str", "task family, or `all`"),

@@ -1,4 +1,4 @@
-"""Over what a row averages: one cell, the models of a stratum, the strata of a model, or everything."""
+"""Over what a row averages: one cell, the models of a stratum, a family or everything, the strata of a model."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ class Scope:
     """The models (as indices) and strata that one row averages over."""
 
     name: str
-    """`cell`, `stratum`, `model` or `overall`."""
+    """`cell`, `stratum`, `family`, `model_family` (one model in one family), `model` or `overall`."""
     models: tuple[int, ...]
     strata: tuple[Stratum, ...]
 
     def labels(self, cube: ScoreCube) -> dict[str, str]:
         """Values of the scope's columns."""
-        one_model = self.name in ("cell", "model")
+        one_model = self.name in ("cell", "model_family", "model")
         one_stratum = self.name in ("cell", "stratum")
+        one_family = one_stratum or self.name in ("model_family", "family")
         return {
             "scope": self.name,
             "model": cube.models[self.models[0]] if one_model else ALL,
-            "family": self.strata[0].family if one_stratum else ALL,
+            "family": self.strata[0].family if one_family else ALL,
             "difficulty": self.strata[0].difficulty if one_stratum else ALL,
         }
 
@@ -36,18 +37,34 @@ def overall_scope(cube: ScoreCube) -> Scope:
 
 
 def all_scopes(cube: ScoreCube) -> Iterator[Scope]:
-    """The overall scope, then each model, each stratum, each cell; none if there is no row."""
+    """The overall scope, then each model, family, stratum, model in a family and cell; none if there is no row.
+
+    Where no family has several difficulties, its stratum is the family, and is not there twice.
+    """
     if not cube.models:
         return
     everything = overall_scope(cube)
     yield everything
     for model in everything.models:
         yield Scope("model", (model,), cube.strata)
+    families = _families(cube)
+    for strata in families:
+        yield Scope("family", everything.models, strata)
     for stratum in cube.strata:
         yield Scope("stratum", everything.models, (stratum,))
     for model in everything.models:
+        for strata in families:
+            yield Scope("model_family", (model,), strata)
+    for model in everything.models:
         for stratum in cube.strata:
             yield Scope("cell", (model,), (stratum,))
+
+
+def _families(cube: ScoreCube) -> list[tuple[Stratum, ...]]:
+    """The strata of each family; empty where no family has several."""
+    names = sorted({stratum.family for stratum in cube.strata})
+    families = [tuple(stratum for stratum in cube.strata if stratum.family == name) for name in names]
+    return families if any(len(strata) > 1 for strata in families) else []
 
 
 class Share(NamedTuple):

@@ -223,3 +223,28 @@ def test_a_known_effect_is_recovered() -> None:
     p = hit.p_value()
     assert p is not None
     assert p < 1e-4
+
+
+def test_a_family_is_the_equal_weight_mean_of_its_difficulties_with_the_interval_of_both() -> None:
+    plan = Plan(
+        models=("a", "b"),
+        strata=(("tabular", "easy"), ("tabular", "hard"), ("query", "easy")),
+        levels={"none": ("baseline",), "paraphrase": ("p1",)},
+        instances=30,
+        effects={(None, "paraphrase", "p1"): -0.2},
+    )
+    frame = synthetic_results(plan, 4)
+    table = axis_deltas(frame, seed=1, resamples=2_000)
+    find = partial(row_of, table, axis="paraphrase", level="p1")
+    for models, family, stratum in (({"model": "all"}, "family", "stratum"), ({"model": "b"}, "model_family", "cell")):
+        row = find(scope=family, family="tabular", **models)
+        parts = [find(scope=stratum, family="tabular", difficulty=one, **models) for one in ("easy", "hard")]
+        assert row["difficulty"] == "all"
+        assert row["delta"] == pytest.approx(np.mean([part["delta"] for part in parts]))
+        assert row["n"] == sum(part["n"] for part in parts)
+        half = np.sqrt(sum((part["ci_high"] - part["ci_low"]) ** 2 for part in parts)) / 2
+        assert row["ci_high"] - row["ci_low"] == pytest.approx(half, rel=0.1), "errors of independent strata add up"
+    alone = find(scope="family", family="query", model="all")
+    assert alone["delta"] == find(scope="stratum", family="query", model="all")["delta"]
+    only = axis_deltas(frame[frame["difficulty"] == "easy"], seed=1, resamples=500)
+    assert "family" not in set(only["scope"]), "a stratum that is its family is not there twice"
