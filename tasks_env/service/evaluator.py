@@ -1,0 +1,330 @@
+"""The evaluator: from a folder with a submission to a verdict, by executable checks alone.
+
+    evidence   the task, its suites and the baseline are the registered ones, and a known-good control passes   else 30
+    starts     every module compiles and the service answers                                                    else 10
+    baseline   the baseline's own tests, as the baseline has them                                                else 11
+    functional the acceptance suite                                                                              else 12
+    contract   the suite about the shape of the answers                                                          else 13
+    dependencies, scope                                                                                          else 20, 21
+
+Every check that still makes sense is made; the first that failed, in this order, decides. The submission runs in
+processes of its own and is asked over HTTP; the process that holds the suites never imports it. Exit code 30 follows
+from the evaluator's own files and from the control, neither of which a submission can touch: what is slow, broken or
+missing because of the submission is the submission's failure.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tasks_env.seeding import derive_seed
+from tasks_env.service.benchmark import BASELINE_TESTS, Benchmark, Criterion
+from tasks_env.service.dependencies import new_dependencies
+from tasks_env.service.errors import EvidenceError
+from tasks_env.service.evaluation import (
+    EXITS,
+    INFRASTRUCTURE,
+    INFRASTRUCTURE_CLASS,
+    CriterionResult,
+    Environment,
+    Evaluation,
+    Quality,
+)
+from tasks_env.service.processes import HARNESS, Confined, Reach, installed
+from tasks_env.service.scope import lies_in, unrelated
+from tasks_env.service.serving import Service, serving
+from tasks_env.service.suites import SuiteResult, run_suite
+from tasks_env.service.trees import Changes, Tree, changes, read_tree, tree_hash, write_tree
+
+DETAIL_CHARS = 500
+LISTED = 3
+
+
+@dataclass
+class Findings:
+    """What the checks of one submission found so far."""
+
+    results: dict[str, CriterionResult] = field(default_factory=dict)
+    reaches: list[Reach] = field(default_factory=list)
+
+    def settle(
+        self, criterion: Criterion, problems: Sequence[str], seconds: float = 0.0, timed_out: bool = False
+    ) -> None:
+        """Record how a criterion came out: it holds where there are no problems."""
+        listed = "; ".join(problems[:LISTED]) + (f"; and {len(problems) - LISTED} more" if problems[LISTED:] else "")
+        self.results[criterion.id] = CriterionResult(
+            id=criterion.id,
+            status="fail" if problems else "pass",
+            detail=listed[:DETAIL_CHARS],
+            duration_s=round(seconds, 3),
+            timed_out=bool(problems) and timed_out,
+        )
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether any failure was one of time."""
+        return any(result.timed_out for result in self.results.values())
+
+    def failed(self, criteria: Iterable[Criterion]) -> bool:
+        """Whether any of `criteria` does not hold."""
+        return any(self.results[each.id].status != "pass" for each in criteria if each.id in self.results)
+
+
+class Evaluator:
+    """Judges submissions to one benchmark. The known-good control is made once, and again after whatever ran out of time.
+
+    Raises on construction:
+        EvidenceError: the benchmark's own files do not fit together.
+    """
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        benchmark.check_evidence()
+        self.benchmark = benchmark
+        self._limits = benchmark.contract.limits
+        self._control_passed = False
+        self._control_lock = threading.Lock()
+
+    def evaluate(
+        self, folder: Path, *, run_id: str = "evaluation", draw: int | None = None, order: int | None = None
+    ) -> Evaluation:
+        """The verdict on the submission in `folder`; exit code 30 where there can be none.
+
+        Args:
+            draw: Seed of the values that the suites draw; null: a fresh one, so that no submission knows them.
+            order: Seed of the order of the tests; null: follows from `draw`.
+        """
+        draw = secrets.randbits(48) if draw is None else draw
+        order = derive_seed(draw, "order of tests") if order is None else order
+        try:
+            tree = self._read(folder)
+            self._control(draw)
+            findings, own_tests = self._findings(tree, draw, order)
+            if findings.timed_out:
+                self._control(draw, again=True)
+        except EvidenceError as error:
+            return no_verdict(self.benchmark, str(error), run_id, draw)
+        return self._verdict(tree, findings, own_tests, run_id, draw)
+
+    def _read(self, folder: Path) -> Tree:
+        if folder.is_symlink() or not folder.is_dir():
+            what = "is not a folder" if folder.exists() else "does not exist"
+            what = "is a symbolic link" if folder.is_symlink() else what
+            raise EvidenceError(
+                f"{folder}: {what}: there is no submission to judge; give the folder with the changed copy of the service"
+            )
+        try:
+            return read_tree(folder, self.benchmark.contract.ignored_paths, self._limits.bounds)
+        except OSError as error:
+            raise EvidenceError(f"{folder}: the submission cannot be read: {error.strerror}") from None
+
+    def _control(self, draw: int, again: bool = False) -> None:
+        """Judge the known-good submission the same way. Raises `EvidenceError` unless it passes.
+
+        A machine that is too slow, too full or broken for it is no place to judge any submission.
+        """
+        with self._control_lock:
+            if self._control_passed and not again:
+                return
+            findings, _ = self._findings(Tree(files=dict(self.benchmark.known_good)), draw, draw)
+            failed = [result for result in findings.results.values() if result.status != "pass"]
+            self._control_passed = not failed
+        if failed:
+            first = failed[0]
+            raise EvidenceError(
+                f"the known-good control of {self.benchmark.id} fails here ({first.id}: {first.detail}), so nothing can "
+                "be said of any submission; look at the machine (load, memory, installed packages) and evaluate again"
+            )
+
+    def _findings(self, tree: Tree, draw: int, order: int) -> tuple[Findings, bool | None]:
+        findings = Findings()
+        difference = changes(self.benchmark.baseline, tree)
+        with working_folder() as work:
+            staged = work / "tree"
+            write_tree(staged, tree.files)
+            self._ask(findings, staged, work, draw, order)
+            own_tests = self._own_tests(findings, staged, work, tree, difference)
+        self._look(findings, tree, difference)
+        return findings, own_tests
+
+    def _ask(self, findings: Findings, staged: Path, work: Path, draw: int, order: int) -> None:
+        """The checks that need the service to run: a fresh one for each suite."""
+        [starts] = self._criteria("starts")
+        with self._serving(findings, staged, work / "baseline") as service:
+            started = service.started
+            findings.settle(starts, [started.problem] if started.problem else [], started.seconds, started.timed_out)
+            if started.problem:
+                return
+            self._put(findings, "baseline", service, self.benchmark.baseline_folder / BASELINE_TESTS, work, draw, order)
+        for suite in ("functional", "contract"):
+            refusals = [each for each in self._criteria("functional") if suite == "contract"][:1]
+            if not self._criteria(suite) or findings.failed(refusals):  # the shape of a refusal that is none
+                continue
+            with self._serving(findings, staged, work / suite) as service:
+                self._put(findings, suite, service, self.benchmark.acceptance, work, draw, order)
+
+    def _put(
+        self, findings: Findings, suite: str, service: Service, root: Path, work: Path, draw: int, order: int
+    ) -> None:
+        """Put a suite to a service that may have failed to start."""
+        tests = self.benchmark.tests_of(suite)
+        if service.started.problem:
+            result = SuiteResult(timed_out=service.started.timed_out, problem=service.started.problem)
+        else:
+            result = run_suite(
+                root, tests, service.socket, work / f"suite-{suite}", self._limits, order=order, draw=draw
+            )
+        trouble = service.trouble if result.failed or result.problem else None
+        for criterion in self._criteria(suite):
+            problems = [trouble] if trouble else []
+            if result.problem:
+                problems.append(result.problem)
+            problems += [f"{test}: {why}" for test, why in result.failed.items() if tests[test] == criterion.id]
+            own = [test for test in tests if tests[test] == criterion.id]
+            holds = not result.problem and result.passed.issuperset(own)
+            findings.settle(criterion, [] if holds else problems, result.seconds, result.timed_out)
+
+    def _look(self, findings: Findings, tree: Tree, difference: Changes) -> None:
+        """The checks that only look at the files."""
+        [dependencies], [scope] = self._criteria("dependencies"), self._criteria("scope")
+        findings.settle(dependencies, self._dependencies(tree))
+        findings.settle(scope, [f"{path}: {why}" for path, why in self._unrelated(tree, difference).items()])
+
+    def _dependencies(self, tree: Tree) -> list[str]:
+        contract = self.benchmark.contract
+        return new_dependencies(
+            self.benchmark.baseline,
+            tree,
+            manifests=contract.dependency_manifests,
+            importable=contract.importable,
+            own=contract.own_modules,
+        )
+
+    def _unrelated(self, tree: Tree, difference: Changes) -> Mapping[str, str]:
+        contract = self.benchmark.contract
+        return unrelated(
+            difference,
+            tree,
+            production=contract.allowed_production_paths,
+            tests=contract.test_paths,
+            scratch_counts=contract.scratch_files_count_as_unrelated,
+        )
+
+    def _own_tests(
+        self, findings: Findings, staged: Path, work: Path, tree: Tree, difference: Changes
+    ) -> bool | None:
+        """Whether the tests that the submission added or edited pass, by their own word; null if there are none."""
+        places = self.benchmark.contract.test_paths
+        files = [
+            path
+            for path in [*difference.added, *difference.edited]
+            if path in tree.files and lies_in(path, places) and Path(path).name.startswith("test_")
+        ]
+        if not files or findings.failed(self._criteria("starts")):
+            return False if files else None
+        private = work / "own-tests"
+        private.mkdir(mode=0o700)
+        script, cache = str(HARNESS / "own_tests.py"), str(private / "cache")
+        command = [sys.executable, "-I", "-S", script, str(staged), cache, json.dumps(files), *installed()]
+        process = Confined(command, staged, private, self._limits)
+        try:
+            return process.wait(self._limits.suite_s) == 0
+        finally:
+            process.end()
+
+    @contextmanager
+    def _serving(self, findings: Findings, staged: Path, private: Path) -> Iterator[Service]:
+        with serving(staged, private, self._limits) as service:
+            findings.reaches.append(service.reach)
+            yield service
+
+    def _criteria(self, check: str) -> list[Criterion]:
+        return [criterion for criterion in self.benchmark.contract.criteria if criterion.check == check]
+
+    def _verdict(
+        self, tree: Tree, findings: Findings, own_tests: bool | None, run_id: str, draw: int
+    ) -> Evaluation:
+        difference = changes(self.benchmark.baseline, tree)
+        criteria = [findings.results.get(each.id) or _not_reached(each) for each in self.benchmark.contract.criteria]
+        failed = {each.check for each in self.benchmark.contract.criteria if findings.failed([each])}
+        code, failure_class = next(((code, name) for check, (code, name) in EXITS.items() if check in failed), (0, None))
+        tests = self.benchmark.contract.test_paths
+        return Evaluation(
+            **_origin(self.benchmark, run_id, draw),
+            submission_hash=tree_hash({**tree.files, **{path: b"refused" for path in tree.refused}}),
+            exit_code=code,
+            passed=code == 0,
+            failure_class=failure_class,
+            detail="",
+            criteria=criteria,
+            task_attempted=bool(difference.all),
+            agent_tests_passed=own_tests,
+            quality=Quality(
+                changed_files=difference.all,
+                unrelated_files=list(self._unrelated(tree, difference)),
+                new_dependencies=self._dependencies(tree),
+                baseline_tests_removed=[path for path in difference.removed if lies_in(path, tests)],
+            ),
+            environment=_environment(findings.reaches),
+        )
+
+
+def no_verdict(benchmark: Benchmark, why: str, run_id: str, draw: int) -> Evaluation:
+    """Exit code 30: nothing is said of the submission."""
+    return Evaluation(
+        **_origin(benchmark, run_id, draw),
+        submission_hash=None,
+        exit_code=INFRASTRUCTURE,
+        passed=False,
+        failure_class=INFRASTRUCTURE_CLASS,
+        detail=why,
+        criteria=[_not_reached(each) for each in benchmark.contract.criteria],
+        task_attempted=False,
+        agent_tests_passed=None,
+        quality=Quality(changed_files=[], unrelated_files=[], new_dependencies=[], baseline_tests_removed=[]),
+        environment=_environment([]),
+    )
+
+
+@contextmanager
+def working_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards. Its name is resolved once and short, for the sockets in it."""
+    folder = Path(tempfile.mkdtemp(prefix="abs-")).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _origin(benchmark: Benchmark, run_id: str, draw: int) -> dict[str, object]:
+    contract = benchmark.contract
+    return {
+        "benchmark_id": contract.id,
+        "run_id": run_id,
+        "evaluator_version": contract.evaluator_version,
+        "baseline_hash": contract.baseline_hash,
+        "suite_hash": contract.suite_hash,
+        "draw_seed": draw,
+    }
+
+
+def _not_reached(criterion: Criterion) -> CriterionResult:
+    return CriterionResult(id=criterion.id, status="not_reached", detail="", duration_s=0.0, timed_out=False)
+
+
+def _environment(reaches: Sequence[Reach]) -> Environment:
+    return Environment(
+        python=platform.python_version(),
+        network_isolated=bool(reaches) and all(each.network_isolated for each in reaches),
+        processes_isolated=bool(reaches) and all(each.processes_isolated for each in reaches),
+        files_isolated=bool(reaches) and all(each.files_isolated for each in reaches),
+    )
