@@ -42,8 +42,8 @@ from tasks_env.service.evaluation import (
 )
 from tasks_env.service.processes import HARNESS, Confined, Reach, installed
 from tasks_env.service.scope import lies_in, unrelated
-from tasks_env.service.serving import Service, serving
-from tasks_env.service.suites import SuiteResult, run_suite
+from tasks_env.service.serving import Host, Started, hosting
+from tasks_env.service.suites import SuiteResult, SuiteRunner
 from tasks_env.service.trees import Changes, Tree, changes, read_tree, tree_hash, write_tree
 
 DETAIL_CHARS = 500
@@ -92,6 +92,7 @@ class Evaluator:
         self.benchmark = benchmark
         self._limits = benchmark.contract.limits
         self._control_passed = False
+        self._machine = _environment([])
         self._control_lock = threading.Lock()
 
     def evaluate(
@@ -114,6 +115,11 @@ class Evaluator:
         except EvidenceError as error:
             return no_verdict(self.benchmark, str(error), run_id, draw)
         return self._verdict(tree, findings, own_tests, run_id, draw)
+
+    def machine(self) -> Environment:
+        """What submissions are kept from here, as the control was. Raises `EvidenceError`."""
+        self._control(0)
+        return self._machine
 
     def _read(self, folder: Path) -> Tree:
         if folder.is_symlink() or not folder.is_dir():
@@ -138,6 +144,7 @@ class Evaluator:
             findings, _ = self._findings(Tree(files=dict(self.benchmark.known_good)), draw, draw)
             failed = [result for result in findings.results.values() if result.status != "pass"]
             self._control_passed = not failed
+            self._machine = _environment(findings.reaches)
         if failed:
             first = failed[0]
             raise EvidenceError(
@@ -159,38 +166,43 @@ class Evaluator:
     def _ask(self, findings: Findings, staged: Path, work: Path, draw: int, order: int) -> None:
         """The checks that need the service to run: a fresh one for each suite."""
         [starts] = self._criteria("starts")
-        with self._serving(findings, staged, work / "baseline") as service:
-            started = service.started
-            findings.settle(starts, [started.problem] if started.problem else [], started.seconds, started.timed_out)
-            if started.problem:
-                return
-            self._put(findings, "baseline", service, self.benchmark.baseline_folder / BASELINE_TESTS, work, draw, order)
-        for suite in ("functional", "contract"):
-            refusals = [each for each in self._criteria("functional") if suite == "contract"][:1]
-            if not self._criteria(suite) or findings.failed(refusals):  # the shape of a refusal that is none
-                continue
-            with self._serving(findings, staged, work / suite) as service:
-                self._put(findings, suite, service, self.benchmark.acceptance, work, draw, order)
+        suites = SuiteRunner(work / "suites", self._limits)
+        try:
+            with hosting(staged, work / "services", self._limits) as host:
+                findings.reaches.append(host.reach)
+                with host.service("baseline") as started:
+                    problems = [started.problem] if started.problem else []
+                    findings.settle(starts, problems, started.seconds, started.timed_out)
+                    if not problems:
+                        self._put(findings, "baseline", host, started, suites, draw, order)
+                for suite in ("functional", "contract"):
+                    if problems or not self._criteria(suite) or (suite == "contract" and self._nothing_refused(findings)):
+                        continue
+                    with host.service(suite) as started:
+                        self._put(findings, suite, host, started, suites, draw, order)
+        finally:
+            suites.end()
+
+    def _nothing_refused(self, findings: Findings) -> bool:
+        """Whether the submission fails the criterion that there is a refusal at all: then it has no shape to look at."""
+        return findings.failed(self._criteria("functional")[:1])
 
     def _put(
-        self, findings: Findings, suite: str, service: Service, root: Path, work: Path, draw: int, order: int
+        self, findings: Findings, suite: str, host: Host, started: Started, suites: SuiteRunner, draw: int, order: int
     ) -> None:
         """Put a suite to a service that may have failed to start."""
         tests = self.benchmark.tests_of(suite)
-        if service.started.problem:
-            result = SuiteResult(timed_out=service.started.timed_out, problem=service.started.problem)
+        if started.problem:
+            result = SuiteResult(timed_out=started.timed_out, problem=started.problem)
         else:
-            result = run_suite(
-                root, tests, service.socket, work / f"suite-{suite}", self._limits, order=order, draw=draw
-            )
-        trouble = service.trouble if result.failed or result.problem else None
+            tested = self.benchmark.baseline_folder / BASELINE_TESTS if suite == "baseline" else self.benchmark.acceptance
+            result = suites.run(tested, tests, host.socket(suite), order=order, draw=draw)
+        trouble = host.trouble(suite) if result.failed or result.problem else None
         for criterion in self._criteria(suite):
-            problems = [trouble] if trouble else []
-            if result.problem:
-                problems.append(result.problem)
-            problems += [f"{test}: {why}" for test, why in result.failed.items() if tests[test] == criterion.id]
-            own = [test for test in tests if tests[test] == criterion.id]
-            holds = not result.problem and result.passed.issuperset(own)
+            own = {test for test in tests if tests[test] == criterion.id}
+            holds = not result.problem and own <= result.passed
+            problems = [each for each in (trouble, result.problem) if each]
+            problems += [f"{test}: {why}" for test, why in result.failed.items() if test in own]
             findings.settle(criterion, [] if holds else problems, result.seconds, result.timed_out)
 
     def _look(self, findings: Findings, tree: Tree, difference: Changes) -> None:
@@ -240,12 +252,6 @@ class Evaluator:
             return process.wait(self._limits.suite_s) == 0
         finally:
             process.end()
-
-    @contextmanager
-    def _serving(self, findings: Findings, staged: Path, private: Path) -> Iterator[Service]:
-        with serving(staged, private, self._limits) as service:
-            findings.reaches.append(service.reach)
-            yield service
 
     def _criteria(self, check: str) -> list[Criterion]:
         return [criterion for criterion in self.benchmark.contract.criteria if criterion.check == check]

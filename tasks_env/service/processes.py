@@ -24,7 +24,6 @@ HIDDEN = Path(__file__).resolve().parent.parent
 """What no submission may read: the package, with the suites and the correct submissions in it."""
 SYSTEM_PLACES = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc", "/opt")
 OPEN_FILES = 256
-CPU_SLACK_S = 30
 TAIL_CHARS = 400
 
 
@@ -45,9 +44,12 @@ class Confined:
         tree: The staged submission; may be read.
         private: Folder that may be written; home and place for temporary files.
         limits: Of the benchmark.
+        inherited: Descriptors that the command gets.
     """
 
-    def __init__(self, command: Sequence[str], tree: Path, private: Path, limits: Limits) -> None:
+    def __init__(
+        self, command: Sequence[str], tree: Path, private: Path, limits: Limits, inherited: Sequence[int] = ()
+    ) -> None:
         self._limits = limits
         self._output: list[bytes] = []
         self._printed = 0
@@ -59,7 +61,7 @@ class Confined:
             "command": list(command),
             "limits": {
                 "address_mb": limits.address_mb,
-                "cpu_s": int(limits.start_s + limits.suite_s + CPU_SLACK_S),
+                "cpu_s": int(limits.start_s + 3 * limits.suite_s),
                 "file_mb": limits.written_mb,
                 "processes": limits.processes,
                 "open_files": OPEN_FILES,
@@ -71,17 +73,19 @@ class Confined:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(HARNESS / "confined.py"), json.dumps(config)],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=constructed_environment(private),
                 cwd=private,
-                pass_fds=[status],
+                pass_fds=[status, *inherited],
                 start_new_session=True,
             )
         finally:
             os.close(status)
         assert self._process.stdout is not None
+        assert self._process.stdin is not None
+        self._input = self._process.stdin
         self._reader = threading.Thread(target=self._drain, args=[self._process.stdout], daemon=True)
         self._reader.start()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
@@ -99,12 +103,20 @@ class Confined:
         except subprocess.TimeoutExpired:
             return None
 
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input; one that is gone does not hear it."""
+        with contextlib.suppress(BrokenPipeError):
+            self._input.write(f"{line}\n".encode("ascii"))
+            self._input.flush()
+
     def end(self) -> None:
         """Kill it with everything that it started, and wait until it is gone."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._reader.join(timeout=5)
+        with contextlib.suppress(BrokenPipeError):
+            self._input.close()
 
     @property
     def tail(self) -> str:

@@ -1,8 +1,10 @@
-"""One service of a submission: started, asked until it answers, ended."""
+"""The services of one submission: each started afresh, asked until it answers, ended."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from tasks_env.service.harness.client import Client, NoAnswer
 from tasks_env.service.harness.serve import NOT_COMPILED
 from tasks_env.service.processes import HARNESS, Confined, Reach, installed
 
-POLL_S = 0.03
+POLL_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -27,58 +29,92 @@ class Started:
     seconds: float
 
 
-class Service:
-    """A service under way."""
+class Host:
+    """The process from which all services of one submission are forked."""
 
-    def __init__(self, process: Confined, socket: Path, started: Started) -> None:
-        self._process = process
-        self.socket = socket
-        self.started = started
+    def __init__(self, tree: Path, private: Path, limits: Limits) -> None:
+        private.mkdir(mode=0o700)
+        self._private = private
+        self._limits = limits
+        self._ended: dict[str, int] = {}
+        reading, events = os.pipe()
+        try:
+            command = [sys.executable, "-I", "-S", str(HARNESS / "serve.py"), str(tree), str(private), str(events)]
+            self.process = Confined([*command, *installed()], tree, private, limits, inherited=[events])
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(events)
+        self._listener = threading.Thread(target=self._listen, args=[reading], daemon=True)
+        self._listener.start()
 
     @property
     def reach(self) -> Reach:
-        """What it is kept from."""
-        return self._process.reach
+        """What its services are kept from."""
+        return self.process.reach
 
-    @property
-    def trouble(self) -> str | None:
-        """What became of it, if it is no longer there; null if it runs as it should."""
-        if self._process.exceeded is not None:
-            return f"the service was killed: {self._process.exceeded}"
-        code = self._process.poll()
-        return None if code is None else f"the service ended (exit code {code})"
+    def socket(self, name: str) -> Path:
+        """Where the service called `name` listens."""
+        return self._private / name / "socket"
+
+    def trouble(self, name: str) -> str | None:
+        """What became of a service, if it is no longer there; null if it runs as it should."""
+        if self.process.exceeded is not None:
+            return f"the service was killed: {self.process.exceeded}"
+        if name in self._ended:
+            return f"the service ended (exit code {self._ended[name]}): {self.process.tail}"
+        code = self.process.poll()
+        return None if code is None else f"the service ended (exit code {code}): {self.process.tail}"
+
+    @contextmanager
+    def service(self, name: str) -> Iterator[Started]:
+        """A service under way, or the attempt at one."""
+        self.process.tell(f"start {name}")
+        try:
+            yield self._start(name)
+        finally:
+            self.process.tell(f"end {name}")
+
+    def end(self) -> None:
+        """End all services and whatever they started."""
+        self.process.end()
+        self._listener.join(timeout=5)
+
+    def _start(self, name: str) -> Started:
+        begun = time.monotonic()
+        socket = self.socket(name)
+        client = Client(str(socket), self._limits.request_s)
+        while (elapsed := time.monotonic() - begun) < self._limits.start_s:
+            if self._ended.get(name) == NOT_COMPILED:
+                return Started(self.process.tail or "a module does not compile", False, elapsed)
+            trouble = self.trouble(name)
+            if trouble is not None:
+                return Started(f"while it started, {trouble}", False, elapsed)
+            if socket.exists():
+                try:
+                    client.get("/openapi.json")
+                except NoAnswer:
+                    pass
+                else:
+                    return Started(None, False, time.monotonic() - begun)
+            time.sleep(POLL_S)
+        return Started(f"the service did not answer within {self._limits.start_s:g} s of its start", True, elapsed)
+
+    def _listen(self, reading: int) -> None:
+        """Take in which services ended by themselves."""
+        with os.fdopen(reading, "r", encoding="ascii", errors="replace") as pipe:
+            for line in pipe:
+                name, _, code = line.strip().rpartition(" ")
+                if code.lstrip("-").isdigit():
+                    self._ended[name] = int(code)
 
 
 @contextmanager
-def serving(tree: Path, private: Path, limits: Limits) -> Iterator[Service]:
-    """A service over the staged `tree`, or the attempt at one: look at `started`."""
-    private.mkdir(mode=0o700)
-    socket = private / "socket"
-    command = [sys.executable, "-I", "-S", str(HARNESS / "serve.py"), str(tree), str(socket), str(private / "cache")]
-    process = Confined([*command, *installed()], tree, private, limits)
+def hosting(tree: Path, private: Path, limits: Limits) -> Iterator[Host]:
+    """A host for the staged `tree`, ended with everything that it started."""
+    host = Host(tree, private, limits)
     try:
-        yield Service(process, socket, _start(process, socket, limits))
+        yield host
     finally:
-        process.end()
-
-
-def _start(process: Confined, socket: Path, limits: Limits) -> Started:
-    begun = time.monotonic()
-    client = Client(str(socket), limits.request_s)
-    while (elapsed := time.monotonic() - begun) < limits.start_s:
-        code = process.poll()
-        if process.exceeded is not None:
-            return Started(f"the service was killed while it started: {process.exceeded}", False, elapsed)
-        if code == NOT_COMPILED:
-            return Started(f"does not compile: {process.tail}", False, elapsed)
-        if code is not None:
-            return Started(f"the service ended while it started (exit code {code}): {process.tail}", False, elapsed)
-        if socket.exists():
-            try:
-                client.get("/openapi.json")
-            except NoAnswer:
-                pass
-            else:
-                return Started(None, False, time.monotonic() - begun)
-        time.sleep(POLL_S)
-    return Started(f"the service did not answer within {limits.start_s:g} s of its start", True, elapsed)
+        host.end()

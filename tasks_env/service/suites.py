@@ -1,4 +1,4 @@
-"""One suite put to one service, and what is believed of its report."""
+"""Suites put to services, and what is believed of their reports."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from typing import Any
 from tasks_env.service.benchmark import Limits
 from tasks_env.service.processes import HARNESS, constructed_environment
 
-REPORT_BYTES = 5_000_000
-
 
 @dataclass
 class SuiteResult:
@@ -34,63 +32,108 @@ class SuiteResult:
     seconds: float = 0.0
 
 
-def run_suite(
-    root: Path,
-    tests: Mapping[str, str],
-    socket: Path,
-    private: Path,
-    limits: Limits,
-    *,
-    order: int,
-    draw: int,
-) -> SuiteResult:
-    """Run the registered `tests` of `root` against the service at `socket`.
+class SuiteRunner:
+    """The process that holds the suites and asks the questions. One that is killed for its time is replaced.
 
     Args:
-        tests: The registered ids, `test_file.py::test_name`; a suite that has others, or lacks one, fails.
-        order: Seed of the tests' order.
-        draw: Seed of the values that they draw.
+        private: Its home and working folder.
+        limits: Of the benchmark.
     """
-    reading, writing = os.pipe()
-    config = {
-        "root": str(root),
-        "files": sorted({test.partition("::")[0] for test in tests}),
-        "socket": str(socket),
-        "request_s": limits.request_s,
-        "order": order,
-        "draw": draw,
-        "report": writing,
-    }
-    private.mkdir(mode=0o700)
-    started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-B", "-c", _START, str(HARNESS), json.dumps(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=constructed_environment(private),
-            cwd=private,
-            pass_fds=[writing],
-            start_new_session=True,
-        )
-    finally:
-        os.close(writing)
-    try:
-        report, in_time = _read(reading, started + limits.suite_s)
-    finally:
+
+    def __init__(self, private: Path, limits: Limits) -> None:
+        private.mkdir(mode=0o700)
+        self._private = private
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._report = -1
+        self._unread = bytearray()
+        self._number = 0
+
+    def run(self, root: Path, tests: Mapping[str, str], socket: Path, *, order: int, draw: int) -> SuiteResult:
+        """Run the registered `tests` of `root` against the service at `socket`.
+
+        Args:
+            tests: The registered ids, `test_file.py::test_name`; a suite that has others, or lacks one, fails.
+            order: Seed of the tests' order.
+            draw: Seed of the values that they draw.
+        """
+        started = time.monotonic()
+        self._number += 1
+        config = {
+            "number": self._number,
+            "root": str(root),
+            "files": sorted({test.partition("::")[0] for test in tests}),
+            "socket": str(socket),
+            "request_s": self._limits.request_s,
+            "order": order,
+            "draw": draw,
+        }
+        process = self._started()
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(config).encode("ascii") + b"\n")
+            process.stdin.flush()
+        report, in_time = self._read(started + self._limits.suite_s)
+        result = believed(tests, report)
+        if not in_time:
+            self.end()
+            result.timed_out = True
+            result.problem = f"the suite did not end within {self._limits.suite_s:g} s"
+        result.seconds = time.monotonic() - started
+        return result
+
+    def end(self) -> None:
+        """Kill the process, if there is one."""
+        if self._process is None:
+            return
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    result = believed(tests, report)
-    result.timed_out = result.timed_out or not in_time
-    if not in_time:
-        result.problem = f"the suite did not end within {limits.suite_s:g} s"
-    result.seconds = time.monotonic() - started
-    return result
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        os.close(self._report)
+        self._process = None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._unread.clear()
+            self._report, writing = os.pipe()
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-B", "-c", _START, str(HARNESS), str(writing)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=constructed_environment(self._private),
+                    cwd=self._private,
+                    pass_fds=[writing],
+                    start_new_session=True,
+                )
+            finally:
+                os.close(writing)
+        return self._process
+
+    def _read(self, until: float) -> tuple[list[dict[str, Any]], bool]:
+        """The lines about the suite under way, and whether it was over in time."""
+        events: list[dict[str, Any]] = []
+        while (left := until - time.monotonic()) > 0:
+            if not select.select([self._report], [], [], left)[0]:
+                continue
+            chunk = os.read(self._report, 65536)
+            if not chunk:
+                self.end()
+                return events, True
+            self._unread += chunk
+            *lines, rest = self._unread.split(b"\n")
+            self._unread = bytearray(rest)
+            events += [event for line in lines if (event := json.loads(line))["number"] == self._number]
+            if events and events[-1]["event"] == "over":
+                return events, True
+        return events, False
 
 
-_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); import json, suite; suite.main(json.loads(sys.argv[1]))"
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); import suite; suite.main(int(sys.argv[1]))"
 
 
 def believed(tests: Mapping[str, str], report: Sequence[Mapping[str, Any]]) -> SuiteResult:
@@ -117,27 +160,3 @@ def believed(tests: Mapping[str, str], report: Sequence[Mapping[str, Any]]) -> S
     elif len(ended) != 1:
         result.problem = "the suite did not come to its end"
     return result
-
-
-def _read(descriptor: int, until: float) -> tuple[list[dict[str, Any]], bool]:
-    """The lines of the report, and whether it ended in time."""
-    data = bytearray()
-    with os.fdopen(descriptor, "rb", buffering=0) as pipe:
-        while (left := until - time.monotonic()) > 0 and len(data) < REPORT_BYTES:
-            if not select.select([pipe], [], [], left)[0]:
-                continue
-            chunk = pipe.read(65536)
-            if not chunk:
-                return _lines(bytes(data)), True
-            data += chunk
-    return _lines(bytes(data)), False
-
-
-def _lines(data: bytes) -> list[dict[str, Any]]:
-    events = []
-    for line in data.split(b"\n")[:-1]:
-        with contextlib.suppress(ValueError):
-            event = json.loads(line)
-            if isinstance(event, dict):
-                events.append(event)
-    return events

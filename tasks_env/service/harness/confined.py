@@ -8,8 +8,9 @@
     status       descriptor that is told what was achieved, as a JSON object, before the command starts
 
 Everything here is a request to the kernel that may be refused; each refusal is told, none is fatal. On Linux: a user,
-network, process, IPC and host-name namespace of its own, Landlock for files, TCP and signals, no new privileges, resource
-limits. Elsewhere: resource limits.
+network, process, IPC, host-name and mount namespace of its own, every mount read-only but the folders that may be written
+(Landlock alone would let it change modes and times of files), Landlock for what may be read, for TCP and for signals, no
+new privileges, resource limits. Elsewhere: resource limits.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ import sys
 from typing import Any
 
 NEW_USER, NEW_NET, NEW_PID, NEW_IPC, NEW_UTS = 0x10000000, 0x40000000, 0x20000000, 0x08000000, 0x04000000
+NEW_MOUNT = 0x00020000
+BIND, RECURSIVE, PRIVATE = 0x1000, 0x4000, 0x40000
+MOUNT_SETATTR = 442
+AT_FDCWD, AT_RECURSIVE, READ_ONLY = -100, 0x8000, 1
 NOBODY = 65534
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 
@@ -55,8 +60,9 @@ def main(config: dict[str, Any]) -> int:
                 os.close(config["status"])
                 return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        unwritable = apart and _read_only(libc, config["write"])
         libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        status["files_isolated"] = _landlock(libc, config)
+        status["files_isolated"] = _landlock(libc, config) and unwritable
     _limit(config["limits"], apart)
     with os.fdopen(config["status"], "w") as pipe:
         json.dump(status, pipe)
@@ -67,7 +73,7 @@ def main(config: dict[str, Any]) -> int:
 def _namespaces(libc: Any) -> tuple[bool, bool]:
     """Enter new namespaces. Returns whether network and processes are apart."""
     user, group = os.geteuid(), os.getegid()
-    for flags in (NEW_NET | NEW_PID | NEW_IPC | NEW_UTS, NEW_NET | NEW_PID, NEW_NET):
+    for flags in (NEW_NET | NEW_PID | NEW_IPC | NEW_UTS | NEW_MOUNT, NEW_NET | NEW_PID, NEW_NET):
         if libc.unshare(NEW_USER | flags) == 0:
             # Not as root: so the command has no capability, in whatever namespace.
             for name, text in (
@@ -79,6 +85,26 @@ def _namespaces(libc: Any) -> tuple[bool, bool]:
                     file.write(text)
             return bool(flags & NEW_NET), bool(flags & NEW_PID)
     return False, False
+
+
+def _read_only(libc: Any, writable: list[str]) -> bool:
+    """Make every mount read-only but those folders. Returns whether that holds; only in a mount namespace of its own."""
+    if libc.mount(None, b"/", None, ctypes.c_ulong(RECURSIVE | PRIVATE), None) != 0:
+        return False
+    for path in writable:
+        if libc.mount(path.encode(), path.encode(), None, ctypes.c_ulong(BIND), None) != 0:
+            return False
+    if not _set_read_only(libc, "/", AT_RECURSIVE, True):
+        return False
+    held = all(_set_read_only(libc, path, 0, False) for path in writable)
+    os.chdir(os.getcwd())  # noqa: PTH109 - from the mount below to the one above it
+    return held
+
+
+def _set_read_only(libc: Any, path: str, flags: int, to: bool) -> bool:
+    attributes = struct.pack("=4Q", READ_ONLY if to else 0, 0 if to else READ_ONLY, 0, 0)
+    arguments = (ctypes.c_uint(flags), attributes, ctypes.c_size_t(len(attributes)))
+    return bool(libc.syscall(MOUNT_SETATTR, AT_FDCWD, path.encode(), *arguments) == 0)
 
 
 def _landlock(libc: Any, config: dict[str, Any]) -> bool:

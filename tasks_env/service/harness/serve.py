@@ -1,20 +1,29 @@
-"""Serve one submission on a Unix socket: `serve.py TREE SOCKET CACHE SITE…`.
+"""Serve one submission, each time afresh: `serve.py TREE PRIVATE EVENTS SITE…`.
 
-What is installed is imported before the submission, and from its ordinary caches. The submission's own modules are
-compiled from their source: bytecode that lies about in its tree, or beside it, is never looked at.
+What is installed is imported once and from its ordinary caches; then, for each line `start NAME` on standard input, a
+child is forked that imports the submission and serves it on the socket PRIVATE/NAME/socket, and `end NAME` kills it. No
+line of the submission runs before the fork, so each service is a fresh one. EVENTS is the descriptor of a pipe that is told
+`NAME CODE` when a service ends by itself; the services do not inherit it.
+
+The submission's own modules are compiled from their source: bytecode that lies about in its tree, or beside it, is never
+looked at.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import select
+import signal
 import sys
+import traceback
 from pathlib import Path
 
 NOT_COMPILED = 3
 """Exit code where a module does not compile."""
 APPLICATION = ("app.main", "app")
 TESTS = "tests"
+REAP_S = 0.05
 
 
 def compiled(tree: Path) -> bool:
@@ -30,25 +39,90 @@ def compiled(tree: Path) -> bool:
     return True
 
 
-def main(tree: str, socket: str, cache: str, *sites: str) -> int:
-    """Serve until killed. Returns the exit code of what cannot be served."""
-    sys.path.extend(sites)
-    fastapi = importlib.import_module("fastapi")
-    importlib.import_module("fastapi.responses")
-    uvicorn = importlib.import_module("uvicorn")
-    if not compiled(Path(tree)):
+def serve(tree: Path, private: Path) -> int:
+    """Import the submission and serve it until killed. Returns the exit code of what cannot be served."""
+    fastapi, uvicorn = importlib.import_module("fastapi"), importlib.import_module("uvicorn")
+    if not compiled(tree):
         return NOT_COMPILED
-    sys.pycache_prefix, sys.dont_write_bytecode = cache, True
+    private.mkdir(mode=0o700)
+    os.environ.update(HOME=str(private), TMPDIR=str(private))
+    sys.pycache_prefix, sys.dont_write_bytecode = str(private / "cache"), True
     sys.argv = ["uvicorn"]
     os.chdir(tree)
-    sys.path.insert(0, tree)
+    sys.path.insert(0, str(tree))
     module, name = APPLICATION
     application = getattr(importlib.import_module(module), name)
     if not isinstance(application, fastapi.FastAPI):
         print(f"{module}.{name} is no FastAPI application", file=sys.stderr, flush=True)
         return 1
-    uvicorn.run(application, uds=socket, log_level="warning", access_log=False)
+    uvicorn.run(application, uds=str(private / "socket"), log_level="warning", access_log=False)
     return 0
+
+
+def served_by_child(tree: Path, private: Path, events: int) -> int:
+    """Fork a service. Returns the child's process id."""
+    child = os.fork()
+    if child:
+        return child
+    os.close(events)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    code = 1
+    try:
+        code = serve(tree, private)
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:  # noqa: BLE001 - whatever a submission raises
+        traceback.print_exc()
+    finally:
+        os._exit(code & 0xFF)
+    return child
+
+
+def main(tree: str, private: str, events: str, *sites: str) -> int:
+    """Carry out commands until standard input ends."""
+    sys.path.extend(sites)
+    for module in ("fastapi", "fastapi.responses", "fastapi.exceptions", "uvicorn", "uvicorn.protocols.http.h11_impl"):
+        importlib.import_module(module)
+    pipe = int(events)
+    running: dict[int, str] = {}
+    while True:
+        if select.select([0], [], [], REAP_S)[0]:
+            line = _line()
+            if not line:
+                return 0
+            command, _, name = line.partition(" ")
+            if command == "start":
+                running[served_by_child(Path(tree), Path(private) / name, pipe)] = name
+            for child in [pid for pid, other in running.items() if command == "end" and other == name]:
+                del running[child]
+                os.kill(child, signal.SIGKILL)
+        _reap(running, pipe)
+
+
+def _line() -> str:
+    """One line of standard input, without a buffer that `select` would not see; empty at its end."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            return ""
+        line += byte
+    return line.decode("ascii").strip()
+
+
+def _reap(running: dict[int, str], events: int) -> None:
+    """Take leave of every child that ended, and tell of the services among them."""
+    while True:
+        try:
+            child, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not child:
+            return
+        if child in running:
+            os.write(events, f"{running.pop(child)} {os.waitstatus_to_exitcode(status)}\n".encode("ascii"))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""Run a suite against a service: `suite.py CONFIG`, a JSON object.
+"""Put suites to services: one JSON object per line of standard input, one suite each.
 
-The process never imports the submission and runs no test that it has touched. What it found leaves through a pipe that
-it inherited, one JSON object per line: `collected`, then `test` for every test, then `end`.
+The process never imports the submission and runs no test that it has touched. What it finds leaves through a pipe that it
+inherited (its descriptor is the only argument), one JSON object per line, each with the suite's `number`: `collected`, then
+`test` for every test, then `end`, and `over` once the suite's own process is gone. pytest is imported once; each suite is
+a fork.
 
+    number           of the suite, echoed
     root, files      where the tests lie, and which
     socket           of the service
     request_s        limit of one request
     order, draw      seeds of the tests' order, and of the values that they draw
-    report           descriptor of the pipe
 """
 
 from __future__ import annotations
@@ -16,21 +18,21 @@ import json
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 from client import Client, TooSlow
 
-DETAIL_CHARS = 300
+DETAIL_CHARS = 200
 
 
 class Harness:
     """The fixtures that the tests are written against, and the report of what became of them."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: dict[str, Any], report: int) -> None:
         self._config = config
-        self._pipe = os.fdopen(config["report"], "w", encoding="ascii")
+        self._report = report
         self._results: dict[str, tuple[str, str]] = {}
         self._slow = False
 
@@ -53,14 +55,12 @@ class Harness:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Iterator[None]:
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Keep the worst of a test's phases; a request that took too long ends the suite."""
-        report: Any = yield
+        report = yield
         worst, _ = self._results.get(item.nodeid, ("passed", ""))
-        if report.outcome != "passed" and worst == "passed":
-            self._results[item.nodeid] = (report.outcome, _detail(call))
-        else:
-            self._results.setdefault(item.nodeid, (report.outcome, ""))
+        if worst == "passed":
+            self._results[item.nodeid] = (report.outcome, "" if report.outcome == "passed" else _detail(call))
         if call.excinfo is not None and call.excinfo.errisinstance(TooSlow):
             self._slow = True
             item.session.shouldstop = "a request took too long"
@@ -74,23 +74,29 @@ class Harness:
     def end(self) -> None:
         """The last line: the suite came to its end."""
         self._say("end", timed_out=self._slow)
-        self._pipe.close()
 
     def _say(self, event: str, **fields: Any) -> None:
-        print(json.dumps({"event": event, **fields}), file=self._pipe, flush=True)
+        say(self._report, event, self._config["number"], **fields)
+
+
+def say(report: int, event: str, number: int, **fields: Any) -> None:
+    """One line of the report."""
+    os.write(report, json.dumps({"event": event, "number": number, **fields}).encode("ascii") + b"\n")
 
 
 def _detail(call: pytest.CallInfo[None]) -> str:
+    """What went wrong, without the addresses of objects that differ from run to run."""
     if call.excinfo is None:
         return "skipped"
-    return " ".join(call.excinfo.exconly(tryshort=True).split())[:DETAIL_CHARS]
+    text = " ".join(call.excinfo.exconly(tryshort=True).split())
+    return text.partition(" + where")[0][:DETAIL_CHARS]
 
 
-def main(config: dict[str, Any]) -> int:
-    """Run the suite. Returns pytest's exit code."""
-    harness = Harness(config)
+def run(config: dict[str, Any], report: int) -> None:
+    """Run one suite."""
+    harness = Harness(config, report)
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as `sys.path` has it
-    code = pytest.main(
+    pytest.main(
         [
             "--quiet",
             "--noconftest",
@@ -104,8 +110,21 @@ def main(config: dict[str, Any]) -> int:
         plugins=[harness],
     )
     harness.end()
-    return int(code)
+
+
+def main(report: int) -> None:
+    """Run suites, one after the other, until standard input ends."""
+    for line in sys.stdin:
+        config = json.loads(line)
+        child = os.fork()
+        if not child:
+            try:
+                run(config, report)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        say(report, "over", config["number"])
 
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1])))
+    main(int(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""What proves the evaluator: submissions of which the right verdict is known, built in code from the known-good one."""
