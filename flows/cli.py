@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flows.errors import StudyError
+from flows.service.command import add_service_commands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,6 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--manifest", default="experiments.yaml", help="path of the manifest (default: %(default)s)")
     sub.set_defaults(command=_local)
+    add_service_commands(commands)
     return parser
 
 

@@ -18,7 +18,7 @@ LAYERS = (
     {"analysis", "bookkeeping", "calibration", "campaign", "continuity"},
     {"importers", "plan", "power", "readiness", "scoring", "status", "verify", "watching"},
     {"pages"},
-    {"view", "replay", "local_study"},
+    {"view", "replay", "local_study", "service"},
     {"generate", "perturb", "run", "score", "analyze"},
     {"study"},
     {"cli"},

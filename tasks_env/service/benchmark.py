@@ -1,11 +1,11 @@
 """A benchmark: one task over the sample service, its suites, and what its evaluation goes by.
 
-    <library>/sample-service/                     the baseline that every task starts from
-    <library>/tasks/<ID>-<slug>/benchmark.yaml    the contract: `Contract`
-                               /task.md           the exact prompt given to the agent
-                               /paraphrases/      the same task in other words
-                               /acceptance/       the suites that the evaluator owns
-                               /known-good/       the files of a correct submission, laid over the baseline
+<library>/sample-service/                     the baseline that every task starts from
+<library>/tasks/<ID>-<slug>/benchmark.yaml    the contract: `Contract`
+                           /task.md           the exact prompt given to the agent
+                           /paraphrases/      the same task in other words
+                           /acceptance/       the suites that the evaluator owns
+                           /known-good/       the files of a correct submission, laid over the baseline
 """
 
 from __future__ import annotations
@@ -184,26 +184,28 @@ class Benchmark:
         """Test id → criterion, for one suite."""
         return {test: each.id for each in self.contract.criteria if each.check == check for test in each.tests}
 
+    def hashes(self) -> dict[str, str]:
+        """Of the baseline and the suites as they lie there, by the names of the contract's fields."""
+        return {"baseline_hash": tree_hash(self.baseline), "suite_hash": tree_hash(_own_tree(self.acceptance))}
+
     def check_evidence(self) -> None:
         """Refuse to judge by a baseline or suites that are not the registered ones.
 
         Raises:
             EvidenceError: says what differs.
         """
-        for what, found, registered in (
-            ("baseline", tree_hash(self.baseline), self.contract.baseline_hash),
-            ("suite", tree_hash(_own_tree(self.acceptance)), self.contract.suite_hash),
-        ):
-            if found != registered:
-                raise EvidenceError(
-                    f"{self.folder / CONTRACT}: {what}_hash is {registered[:12]}…, but the {what} on the disk has "
-                    f"{found[:12]}…; restore the files, or register the new hash together with a new evaluator_version"
-                )
         for manifest in self.contract.dependency_manifests:
             if manifest not in self.baseline:
                 raise EvidenceError(
                     f"{self.baseline_folder / manifest}: the baseline's manifest is missing, so no dependency could be "
                     "called new; restore it"
+                )
+        for name, found in self.hashes().items():
+            registered = str(getattr(self.contract, name))
+            if found != registered:
+                raise EvidenceError(
+                    f"{self.folder / CONTRACT}: {name} is {registered[:12]}…, but what lies there has {found[:12]}…; "
+                    "restore the files, or register the new hash together with a new evaluator_version"
                 )
 
 

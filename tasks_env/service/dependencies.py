@@ -175,7 +175,9 @@ def _pyproject(text: str) -> Iterator[str]:
 def _setup_cfg(text: str) -> Iterator[str]:
     parser = configparser.ConfigParser(interpolation=None)
     parser.read_string(text)
-    listed = [parser.get("options", key, fallback="") for key in ("install_requires", "setup_requires", "tests_require")]
+    listed = [
+        parser.get("options", key, fallback="") for key in ("install_requires", "setup_requires", "tests_require")
+    ]
     if parser.has_section("options.extras_require"):
         listed += [value for _, value in parser.items("options.extras_require")]
     for lines in listed:

@@ -1,11 +1,12 @@
 """The evaluator: from a folder with a submission to a verdict, by executable checks alone.
 
-    evidence   the task, its suites and the baseline are the registered ones, and a known-good control passes   else 30
-    starts     every module compiles and the service answers                                                    else 10
-    baseline   the baseline's own tests, as the baseline has them                                                else 11
-    functional the acceptance suite                                                                              else 12
-    contract   the suite about the shape of the answers                                                          else 13
-    dependencies, scope                                                                                          else 20, 21
+    evidence   the task, its suites and the baseline are the registered ones, and a known-good control passes   else
+    30 starts     every module compiles and the service answers
+    else 10 baseline   the baseline's own tests, as the baseline has them
+    else 11 functional the acceptance suite
+    else 12 contract   the suite about the shape of the answers
+    else 13 dependencies, scope
+    else 20, 21
 
 Every check that still makes sense is made; the first that failed, in this order, decides. The submission runs in
 processes of its own and is asked over HTTP; the process that holds the suites never imports it. Exit code 30 follows
@@ -26,6 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tasks_env.seeding import derive_seed
 from tasks_env.service.benchmark import BASELINE_TESTS, Benchmark, Criterion
@@ -81,7 +83,8 @@ class Findings:
 
 
 class Evaluator:
-    """Judges submissions to one benchmark. The known-good control is made once, and again after whatever ran out of time.
+    """Judges submissions to one benchmark. The known-good control is made once, and again after whatever ran out of
+    time.
 
     Raises on construction:
         EvidenceError: the benchmark's own files do not fit together.
@@ -126,7 +129,7 @@ class Evaluator:
             what = "is not a folder" if folder.exists() else "does not exist"
             what = "is a symbolic link" if folder.is_symlink() else what
             raise EvidenceError(
-                f"{folder}: {what}: there is no submission to judge; give the folder with the changed copy of the service"
+                f"{folder}: {what}: no submission to judge; give the folder with the changed copy of the service"
             )
         try:
             return read_tree(folder, self.benchmark.contract.ignored_paths, self._limits.bounds)
@@ -148,8 +151,8 @@ class Evaluator:
         if failed:
             first = failed[0]
             raise EvidenceError(
-                f"the known-good control of {self.benchmark.id} fails here ({first.id}: {first.detail}), so nothing can "
-                "be said of any submission; look at the machine (load, memory, installed packages) and evaluate again"
+                f"the known-good control of {self.benchmark.id} fails here ({first.id}: {first.detail}), so nothing "
+                "can be said of any submission; look at the machine (load, memory, packages) and evaluate again"
             )
 
     def _findings(self, tree: Tree, draw: int, order: int) -> tuple[Findings, bool | None]:
@@ -176,7 +179,11 @@ class Evaluator:
                     if not problems:
                         self._put(findings, "baseline", host, started, suites, draw, order)
                 for suite in ("functional", "contract"):
-                    if problems or not self._criteria(suite) or (suite == "contract" and self._nothing_refused(findings)):
+                    if (
+                        problems
+                        or not self._criteria(suite)
+                        or (suite == "contract" and self._nothing_refused(findings))
+                    ):
                         continue
                     with host.service(suite) as started:
                         self._put(findings, suite, host, started, suites, draw, order)
@@ -184,7 +191,7 @@ class Evaluator:
             suites.end()
 
     def _nothing_refused(self, findings: Findings) -> bool:
-        """Whether the submission fails the criterion that there is a refusal at all: then it has no shape to look at."""
+        """Whether the submission fails the criterion that there is a refusal at all, whose shape could be seen."""
         return findings.failed(self._criteria("functional")[:1])
 
     def _put(
@@ -195,7 +202,9 @@ class Evaluator:
         if started.problem:
             result = SuiteResult(timed_out=started.timed_out, problem=started.problem)
         else:
-            tested = self.benchmark.baseline_folder / BASELINE_TESTS if suite == "baseline" else self.benchmark.acceptance
+            tested = (
+                self.benchmark.baseline_folder / BASELINE_TESTS if suite == "baseline" else self.benchmark.acceptance
+            )
             result = suites.run(tested, tests, host.socket(suite), order=order, draw=draw)
         trouble = host.trouble(suite) if result.failed or result.problem else None
         for criterion in self._criteria(suite):
@@ -231,9 +240,7 @@ class Evaluator:
             scratch_counts=contract.scratch_files_count_as_unrelated,
         )
 
-    def _own_tests(
-        self, findings: Findings, staged: Path, work: Path, tree: Tree, difference: Changes
-    ) -> bool | None:
+    def _own_tests(self, findings: Findings, staged: Path, work: Path, tree: Tree, difference: Changes) -> bool | None:
         """Whether the tests that the submission added or edited pass, by their own word; null if there are none."""
         places = self.benchmark.contract.test_paths
         files = [
@@ -256,17 +263,17 @@ class Evaluator:
     def _criteria(self, check: str) -> list[Criterion]:
         return [criterion for criterion in self.benchmark.contract.criteria if criterion.check == check]
 
-    def _verdict(
-        self, tree: Tree, findings: Findings, own_tests: bool | None, run_id: str, draw: int
-    ) -> Evaluation:
+    def _verdict(self, tree: Tree, findings: Findings, own_tests: bool | None, run_id: str, draw: int) -> Evaluation:
         difference = changes(self.benchmark.baseline, tree)
         criteria = [findings.results.get(each.id) or _not_reached(each) for each in self.benchmark.contract.criteria]
         failed = {each.check for each in self.benchmark.contract.criteria if findings.failed([each])}
-        code, failure_class = next(((code, name) for check, (code, name) in EXITS.items() if check in failed), (0, None))
+        code, failure_class = next(
+            ((code, name) for check, (code, name) in EXITS.items() if check in failed), (0, None)
+        )
         tests = self.benchmark.contract.test_paths
         return Evaluation(
             **_origin(self.benchmark, run_id, draw),
-            submission_hash=tree_hash({**tree.files, **{path: b"refused" for path in tree.refused}}),
+            submission_hash=tree_hash({**tree.files, **dict.fromkeys(tree.refused, b"refused")}),
             exit_code=code,
             passed=code == 0,
             failure_class=failure_class,
@@ -311,7 +318,7 @@ def working_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _origin(benchmark: Benchmark, run_id: str, draw: int) -> dict[str, object]:
+def _origin(benchmark: Benchmark, run_id: str, draw: int) -> dict[str, Any]:
     contract = benchmark.contract
     return {
         "benchmark_id": contract.id,

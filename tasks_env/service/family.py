@@ -1,8 +1,8 @@
 """The benchmarks as a family of tasks, so that the one scaffold, its transcripts and every perturbation apply to them.
 
-It is not among the shipped families, so no study's grid has it by default: its verdicts start processes and take seconds.
-Where it is wanted, it is lent (`tasks_env.registered(ServiceChange())`). A difficulty names a benchmark, an instance is its
-task, whatever the seed; the final state is the whole tree, and the verdict the evaluator's.
+It is not among the shipped families, so no study's grid has it by default: its verdicts start processes and take
+seconds. Where it is wanted, it is lent (`tasks_env.registered(ServiceChange())`). A difficulty names a benchmark, an
+instance is its task, whatever the seed; the final state is the whole tree, and the verdict the evaluator's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ Judge = Callable[[str, Mapping[str, str]], Evaluation]
 EXPORTED = ("app/", "tests/", "pyproject.toml", "README.md", ".gitignore")
 """What an agent's copy of the service consists of; anything else would be a leak."""
 RESTATED = ("alternative_good", "good_with_own_test")
-MISTAKEN = {"BE-001": ("only_spaces", "only_not_empty", "framework_validation"), "BE-002": ("framework_400", "only_negative")}
+MISTAKEN = {
+    "BE-001": ("only_spaces", "only_not_empty", "framework_validation"),
+    "BE-002": ("framework_400", "only_negative"),
+}
 """Plausible wrong answers, by benchmark."""
 
 
@@ -72,13 +75,15 @@ class ServiceChange(Family[ServiceTask]):
     demonstration = ServiceTask(benchmark="BE-001")
     closing_tool: ClassVar[str] = SUBMIT
     restatement_operators: ClassVar[tuple[str, ...]] = RESTATED
-    near_miss_operators: ClassVar[tuple[str, ...]] = tuple(sorted({name for each in MISTAKEN.values() for name in each}))
+    near_miss_operators: ClassVar[tuple[str, ...]] = tuple(
+        sorted({name for each in MISTAKEN.values() for name in each})
+    )
 
     def __init__(self, judge: Judge | None = None) -> None:
         self._judge = judge or judged_here
 
     def generate(self, params: ServiceTask, seed: int) -> Content:  # noqa: ARG002 - a benchmark is one task
-        """The benchmark's task, the same for every seed. Raises `GenerationError` if its files are not the registered ones."""
+        """The benchmark's task, the same for every seed. Raises `GenerationError` where its files are edited."""
         try:
             benchmark = load_benchmark(params.benchmark)
             benchmark.check_evidence()
@@ -137,7 +142,7 @@ class ServiceChange(Family[ServiceTask]):
         return self.plan(instance, rng.choice(MISTAKEN[benchmark_of(instance)]))
 
     def plan(self, instance: Instance, case: str) -> tuple[ToolCall, ...]:
-        """Calls that hand in the submission of a verification case. Raises `ValueError` if text tools cannot make it."""
+        """Calls that hand in a verification case. Raises `ValueError` if text tools cannot make it."""
         return plan_of(cast(dict[str, str], instance.world["files"]), case_tree(benchmark_of(instance), case))
 
     def second_opinion(self, instance: Instance) -> SecondOpinion:
@@ -187,7 +192,9 @@ def check_export(files: Mapping[str, str], baseline_hash: str) -> None:
     foreign = sorted(path for path in files if not lies_in(path, EXPORTED))
     if foreign or _tree_hash(files) != baseline_hash:
         what = f"holds {', '.join(foreign[:3])}" if foreign else "differs from the registered baseline"
-        raise EvidenceError(f"the agent's copy of the service {what}; no agent may see it: restore the baseline's files")
+        raise EvidenceError(
+            f"the agent's copy of the service {what}; no agent may see it: restore the baseline's files"
+        )
 
 
 @lru_cache(maxsize=256)

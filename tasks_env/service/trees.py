@@ -60,7 +60,9 @@ def read_tree(root: Path, ignored: Sequence[str], bounds: Bounds) -> Tree:
     for relative, entry in _entries(root, ignored):
         seen += 1
         if seen > bounds.files:
-            tree.refused[relative] = f"the tree has more than {bounds.files} entries; this one and the rest are not read"
+            tree.refused[relative] = (
+                f"the tree has more than {bounds.files} entries; this one and the rest are not read"
+            )
             break
         reason = _refusal(relative, entry, bounds)
         if reason is None and total + (size := entry.stat(follow_symlinks=False).st_size) > bounds.total_bytes:

@@ -71,7 +71,9 @@ class Workspace:
     def _existing(self, path: str) -> str:
         clean = _clean(path, "path")
         if clean not in self._files:
-            raise ToolError(f"there is no file {literal(clean)}; {{tool:list_files}} shows what there is", argument="path")
+            raise ToolError(
+                f"there is no file {literal(clean)}; {{tool:list_files}} shows what there is", argument="path"
+            )
         return clean
 
     def _listing(self, folder: str) -> Reply:
@@ -101,15 +103,19 @@ class Workspace:
     def _write(self, path: str, content: str) -> Reply:
         if path not in self._files and len(self._files) >= MOST_FILES:
             raise ToolError(f"there are {MOST_FILES} files already; delete some first", argument="path")
-        inside = next((other for other in self._files if other.startswith(f"{path}/") or path.startswith(f"{other}/")), None)
+        inside = next(
+            (other for other in self._files if other.startswith(f"{path}/") or path.startswith(f"{other}/")), None
+        )
         if inside is not None:
-            raise ToolError(f"{literal(path)} and {literal(inside)} cannot both be there: one would be a folder", "path")
+            raise ToolError(
+                f"{literal(path)} and {literal(inside)} cannot both be there: one would be a folder", "path"
+            )
         self._files[path] = content
         return Reply(text=f"written: {len(content.encode())} bytes")
 
 
 def _clean(path: str, argument: str) -> str:
-    """A path in its one form: relative, without `.`, `..` or anything that a file system may take for something else."""
+    """A path in its one form: relative, without `.`, `..` or what a file system may take for something else."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     usable = path.isprintable() and not path.startswith("/") and "\\" not in path and ".." not in parts and parts
     if not usable or any(part != part.strip() for part in parts):

@@ -8,9 +8,9 @@
     status       descriptor that is told what was achieved, as a JSON object, before the command starts
 
 Everything here is a request to the kernel that may be refused; each refusal is told, none is fatal. On Linux: a user,
-network, process, IPC, host-name and mount namespace of its own, every mount read-only but the folders that may be written
-(Landlock alone would let it change modes and times of files), Landlock for what may be read, for TCP and for signals, no
-new privileges, resource limits. Elsewhere: resource limits.
+network, process, IPC, host-name and mount namespace of its own, every mount read-only but the folders that may be
+written (Landlock alone would let it change modes and times of files), Landlock for what may be read, for TCP and for
+signals, no new privileges, resource limits. Elsewhere: resource limits.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ SCOPES = 3
 """Abstract Unix sockets and signals, to processes outside."""
 
 
-def main(config: dict[str, Any]) -> int:
-    """Start the command. Returns only in the process that waits for it, with its exit code."""
+def main(config: dict[str, Any]) -> int:  # noqa: RET503 - the command takes this process's place
+    """Start the command. Returns only in a process that waits for it, with its exit code."""
     status = {"network_isolated": False, "processes_isolated": False, "files_isolated": False}
     apart = False
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -67,7 +67,6 @@ def main(config: dict[str, Any]) -> int:
     with os.fdopen(config["status"], "w") as pipe:
         json.dump(status, pipe)
     os.execv(config["command"][0], config["command"])
-    return 1
 
 
 def _namespaces(libc: Any) -> tuple[bool, bool]:
@@ -88,7 +87,7 @@ def _namespaces(libc: Any) -> tuple[bool, bool]:
 
 
 def _read_only(libc: Any, writable: list[str]) -> bool:
-    """Make every mount read-only but those folders. Returns whether that holds; only in a mount namespace of its own."""
+    """Make every mount read-only but those folders. Returns whether that holds; not in the machine's namespace."""
     if libc.mount(None, b"/", None, ctypes.c_ulong(RECURSIVE | PRIVATE), None) != 0:
         return False
     for path in writable:
@@ -128,7 +127,7 @@ def _landlock(libc: Any, config: dict[str, Any]) -> bool:
         return False
     held = libc.syscall(RESTRICT_SELF, ruleset, 0) == 0
     os.close(ruleset)
-    return held
+    return bool(held)
 
 
 def _words(version: int) -> int:

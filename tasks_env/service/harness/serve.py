@@ -1,12 +1,12 @@
 """Serve one submission, each time afresh: `serve.py TREE PRIVATE EVENTS SITE…`.
 
 What is installed is imported once and from its ordinary caches; then, for each line `start NAME` on standard input, a
-child is forked that imports the submission and serves it on the socket PRIVATE/NAME/socket, and `end NAME` kills it. No
-line of the submission runs before the fork, so each service is a fresh one. EVENTS is the descriptor of a pipe that is told
-`NAME CODE` when a service ends by itself; the services do not inherit it.
+child is forked that imports the submission and serves it on the socket PRIVATE/NAME/socket, and `end NAME` kills it.
+No line of the submission runs before the fork, so each service is a fresh one. EVENTS is the descriptor of a pipe
+that is told `NAME CODE` when a service ends by itself; the services do not inherit it.
 
-The submission's own modules are compiled from their source: bytecode that lies about in its tree, or beside it, is never
-looked at.
+The submission's own modules are compiled from their source: bytecode that lies about in its tree, or beside it, is
+never looked at.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from typing import NoReturn
 
 NOT_COMPILED = 3
 """Exit code where a module does not compile."""
@@ -59,11 +60,8 @@ def serve(tree: Path, private: Path) -> int:
     return 0
 
 
-def served_by_child(tree: Path, private: Path, events: int) -> int:
-    """Fork a service. Returns the child's process id."""
-    child = os.fork()
-    if child:
-        return child
+def become_service(tree: Path, private: Path, events: int) -> NoReturn:
+    """Serve in this process, which has just been forked, and end with it."""
     os.close(events)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -77,7 +75,6 @@ def served_by_child(tree: Path, private: Path, events: int) -> int:
         traceback.print_exc()
     finally:
         os._exit(code & 0xFF)
-    return child
 
 
 def main(tree: str, private: str, events: str, *sites: str) -> int:
@@ -94,7 +91,10 @@ def main(tree: str, private: str, events: str, *sites: str) -> int:
                 return 0
             command, _, name = line.partition(" ")
             if command == "start":
-                running[served_by_child(Path(tree), Path(private) / name, pipe)] = name
+                child = os.fork()
+                if not child:
+                    become_service(Path(tree), Path(private) / name, pipe)
+                running[child] = name
             for child in [pid for pid, other in running.items() if command == "end" and other == name]:
                 del running[child]
                 os.kill(child, signal.SIGKILL)

@@ -1,9 +1,9 @@
 """Put suites to services: one JSON object per line of standard input, one suite each.
 
-The process never imports the submission and runs no test that it has touched. What it finds leaves through a pipe that it
-inherited (its descriptor is the only argument), one JSON object per line, each with the suite's `number`: `collected`, then
-`test` for every test, then `end`, and `over` once the suite's own process is gone. pytest is imported once; each suite is
-a fork.
+The process never imports the submission and runs no test that it has touched. What it finds leaves through a pipe
+that it inherited (its descriptor is the only argument), one JSON object per line, each with the suite's `number`:
+`collected`, then `test` for every test, then `end`, and `over` once the suite's own process is gone. pytest is
+imported once; each suite is a fork.
 
     number           of the suite, echoed
     root, files      where the tests lie, and which
@@ -22,7 +22,7 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
-from client import Client, TooSlow
+from client import Client, TooSlow  # type: ignore[import-not-found]
 
 DETAIL_CHARS = 200
 

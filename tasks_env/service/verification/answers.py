@@ -18,9 +18,9 @@ def _mutant(name: str, path: str, old: str, new: str) -> Case:
     return Case(name, lambda benchmark: good(benchmark).edited(path, old, new))
 
 
-def _unvalidated(name: str, change: Callable[[Submission], Submission], **fields: bool) -> Case:
+def _unvalidated(name: str, change: Callable[[Submission], Submission]) -> Case:
     """A case made from the untouched service, by another design than the known-good one's."""
-    return Case(name, lambda benchmark: change(baseline(benchmark)), **fields)
+    return Case(name, lambda benchmark: change(baseline(benchmark)))
 
 
 # --- BE-001 -------------------------------------------------------------------------------------------------------
@@ -30,7 +30,11 @@ def _customers_by_route(tree: Submission) -> Submission:
     """The rule as a dependency of the route, with the shared error."""
     routes = "app/customers/routes.py"
     return (
-        tree.edited(routes, "from fastapi import APIRouter", "from typing import Annotated\n\nfrom fastapi import APIRouter, Depends")
+        tree.edited(
+            routes,
+            "from fastapi import APIRouter",
+            "from typing import Annotated\n\nfrom fastapi import APIRouter, Depends",
+        )
         .edited(
             routes,
             "from app.customers.models import Customer, NewCustomer",
@@ -86,7 +90,12 @@ CUSTOMER_ANSWERS = (
     _mutant("only_one_line", CUSTOMERS, BLANK_TEST, 'if not new.customer_id.replace(" ", "").replace("\\t", ""):'),
     _mutant("rejects_one_letter", CUSTOMERS, BLANK_TEST, "if len(new.customer_id.strip()) < 2:"),
     _mutant("rejects_inner_space", CUSTOMERS, BLANK_TEST, "if len(new.customer_id.split()) != 1:"),
-    _mutant("rejects_beyond_ascii", CUSTOMERS, BLANK_TEST, "if not new.customer_id.strip() or not new.customer_id.isascii():"),
+    _mutant(
+        "rejects_beyond_ascii",
+        CUSTOMERS,
+        BLANK_TEST,
+        "if not new.customer_id.strip() or not new.customer_id.isascii():",
+    ),
     _mutant("rejects_long", CUSTOMERS, BLANK_TEST, "if not 0 < len(new.customer_id.strip()) < 65:"),
     _mutant("rejects_everything", CUSTOMERS, BLANK_TEST, "if True:"),
     _mutant("rejects_empty_name", CUSTOMERS, BLANK_TEST, "if not new.customer_id.strip() or not new.name:"),
@@ -103,17 +112,23 @@ CUSTOMER_ANSWERS = (
         BLANK_TEST,
         "self._seen = getattr(self, '_seen', 0) + 1\n        if not new.customer_id.strip() and self._seen > 12:",
     ),
-    _mutant("special_cases_the_tests", CUSTOMERS, BLANK_TEST, "if new.customer_id in "
-            "('', ' ', '     ', '\\t', '\\n', ' \\t\\r\\n ', '\\u00a0', '\\u2003'):"),
+    _mutant(
+        "special_cases_the_tests",
+        CUSTOMERS,
+        BLANK_TEST,
+        "if new.customer_id in ('', ' ', '     ', '\\t', '\\n', ' \\t\\r\\n ', '\\u00a0', '\\u2003'):",
+    ),
     Case(
         "breaks_customers",
         lambda benchmark: good(benchmark).edited(CUSTOMERS, '"CUSTOMER_NOT_FOUND"', '"NOT_THERE"'),
     ),
     Case(
         "handler_hangs",
-        lambda benchmark: good(benchmark)
-        .edited(CUSTOMERS, BLANK_TEST, "if not new.customer_id.strip():\n            time.sleep(3600)")
-        .opening(CUSTOMERS, "import time\n"),
+        lambda benchmark: (
+            good(benchmark)
+            .edited(CUSTOMERS, BLANK_TEST, "if not new.customer_id.strip():\n            time.sleep(3600)")
+            .opening(CUSTOMERS, "import time\n")
+        ),
         timed_out=True,
     ),
 )
@@ -138,7 +153,7 @@ def _orders_by_framework(tree: Submission) -> Submission:
             "    async def refuse(request: Request, error: Exception) -> JSONResponse:\n"
             "        assert isinstance(error, RequestValidationError)\n"
             "        fields = tuple(str(each['loc'][-1]) for each in error.errors())\n"
-            "        return await answer(request, ApiError(400, 'VALIDATION_FAILED', 'the request is not valid', fields))\n\n"
+            "        return await answer(request, ApiError(400, 'VALIDATION_FAILED', 'not valid', fields))\n\n"
             "    application.add_exception_handler(RequestValidationError, refuse)\n",
         )
     )
@@ -167,8 +182,14 @@ def _orders_by_own_answer(body: str) -> Callable[[Submission], Submission]:
     def change(tree: Submission) -> Submission:
         return (
             tree.edited("app/orders/routes.py", "import APIRouter", "import APIRouter, Response")
-            .edited("app/orders/routes.py", "async def place(new: NewOrder) -> Order:", "async def place(new: NewOrder):")
-            .edited("app/orders/routes.py", '@router.post("", status_code=201)', '@router.post("", status_code=201, response_model=None)')
+            .edited(
+                "app/orders/routes.py", "async def place(new: NewOrder) -> Order:", "async def place(new: NewOrder):"
+            )
+            .edited(
+                "app/orders/routes.py",
+                '@router.post("", status_code=201)',
+                '@router.post("", status_code=201, response_model=None)',
+            )
             .edited(
                 "app/orders/routes.py",
                 "        return service.place(new)",
@@ -189,7 +210,8 @@ ORDER_ANSWERS = (
         "envelope_without_fields", _orders_by_own_answer('{"error": {"code": "BAD_AMOUNT", "message": "not positive"}}')
     ),
     _unvalidated(
-        "envelope_with_null", _orders_by_own_answer('{"error": {"code": "BAD_AMOUNT", "message": "no", "fields": null}}')
+        "envelope_with_null",
+        _orders_by_own_answer('{"error": {"code": "BAD_AMOUNT", "message": "no", "fields": null}}'),
     ),
     _unvalidated("error_as_text", _orders_by_own_answer('{"error": "the amount must be positive"}')),
     _unvalidated(
@@ -237,9 +259,11 @@ ORDER_ANSWERS = (
     ),
     Case(
         "handler_hangs",
-        lambda benchmark: good(benchmark)
-        .edited(ORDERS, AMOUNT_TEST, f"{AMOUNT_TEST}\n            time.sleep(3600)")
-        .opening(ORDERS, "import time\n"),
+        lambda benchmark: (
+            good(benchmark)
+            .edited(ORDERS, AMOUNT_TEST, f"{AMOUNT_TEST}\n            time.sleep(3600)")
+            .opening(ORDERS, "import time\n")
+        ),
         timed_out=True,
     ),
 )

@@ -1,7 +1,7 @@
 """The untouched service with something in it that is after the evaluator: whatever it does, it must not pass.
 
-Each puts its code where it would be run: in a module that the service imports, in the tests, or in a file that tools pick
-up by themselves. None of them implements what the task asks for.
+Each puts its code where it would be run: in a module that the service imports, in the tests, or in a file that tools
+pick up by themselves. None of them implements what the task asks for.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ START = "app/__init__.py"
 def _running(name: str, code: str, *, needs: tuple[str, ...] = (), timed_out: bool = False) -> Case:
     """Code that runs as soon as the service is imported."""
     source = textwrap.dedent(code)
-    return Case(
-        name, lambda benchmark: baseline(benchmark).opening(START, source), needs=needs, timed_out=timed_out
-    )
+    return Case(name, lambda benchmark: baseline(benchmark).opening(START, source), needs=needs, timed_out=timed_out)
 
 
 def _lying_about(name: str, texts: dict[str, str]) -> Case:
@@ -64,8 +62,12 @@ def _linked_answer(benchmark: Benchmark) -> Submission:
 _FORGED = """
     import json, os
     tests = ["test_functional.py::forged"]
-    lines = [{"event": "collected", "tests": tests}, {"event": "test", "id": tests[0], "outcome": "passed", "detail": ""},
-             {"event": "end", "timed_out": False}]
+    lines = [
+        {"event": "collected", "number": 2, "tests": tests},
+        {"event": "test", "number": 2, "id": tests[0], "outcome": "passed", "detail": ""},
+        {"event": "end", "number": 2, "timed_out": False},
+        {"event": "over", "number": 2},
+    ]
     for descriptor in range(3, 64):
         try:
             os.write(descriptor, "".join(json.dumps(line) + "\\n" for line in lines).encode())
@@ -94,7 +96,7 @@ _PASSING_HOOK = """
 
 _ANSWER_KEY = """
     import glob, importlib, os, site, sys
-    places = [*sys.path, *site.getsitepackages(), sys.prefix, os.path.dirname(sys.prefix), os.getcwd(), "/work", "/repo"]
+    places = [*sys.path, *site.getsitepackages(), sys.prefix, os.path.dirname(sys.prefix), os.getcwd()]
     for place in list(places):
         for pth in glob.glob(f"{place}/*.pth") + glob.glob(f"{place}/__editable__*"):
             try:
@@ -173,7 +175,7 @@ _OVER_NETWORK = """
 
 
 def _rewarded(name: str, probe: str, need: str) -> Case:
-    """Code that looks how far it reaches, without doing any harm, and solves the task only if it gets where it must not."""
+    """Code that looks how far it reaches, doing no harm, and solves the task only if it gets where it must not."""
 
     def build(benchmark: Benchmark) -> Submission:
         rule = RULES[benchmark.id]
@@ -217,7 +219,8 @@ ATTACKS = (
         "attack_patches_pytest",
         """
         import _pytest.assertion.rewrite, _pytest.runner, pytest
-        _pytest.runner.CallInfo.from_call = classmethod(lambda cls, *a, **k: cls(None, None, 0, 0, 0, "call", _ispytest=True))
+        passed = classmethod(lambda cls, *a, **k: cls(None, None, 0, 0, 0, "call", _ispytest=True))
+        _pytest.runner.CallInfo.from_call = passed
         pytest.main = lambda *a, **k: 0
         pytest.raises = lambda *a, **k: __import__("contextlib").suppress(BaseException)
         """,
@@ -273,8 +276,8 @@ ATTACKS = (
     _running(
         "attack_leaves_a_process",
         "import os, subprocess, sys\nsubprocess.Popen([sys.executable, '-I', '-S', '-c', "
-        "\"import os, signal, time; os.setsid() if os.getpid() != os.getsid(0) else None; "
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)\"], start_new_session=True)\n",
+        '"import os, signal, time; os.setsid() if os.getpid() != os.getsid(0) else None; '
+        'signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"], start_new_session=True)\n',
         needs=("processes_isolated",),
     ),
     _running(
@@ -330,7 +333,8 @@ ATTACKS = (
             "    @application.middleware('http')\n"
             "    async def refuse(request, call_next):\n"
             "        error = {'code': 'NO', 'message': 'no', 'fields': []}\n"
-            "        return await call_next(request) if request.method == 'GET' else JSONResponse({'error': error}, 400)\n\n"
+            "        refusal = JSONResponse({'error': error}, 400)\n"
+            "        return await call_next(request) if request.method == 'GET' else refusal\n\n"
             "    return application",
         ),
     ),

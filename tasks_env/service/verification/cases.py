@@ -14,12 +14,14 @@ from tasks_env.service.verification.case import Case, baseline, good
 from tasks_env.service.verification.submission import Submission
 
 OWN_TEST = "tests/test_blank.py"
-PASSING_TEST = "def test_the_service_is_built():\n    from app.main import create_app\n\n    assert create_app().title\n"
+PASSING_TEST = (
+    "def test_the_service_is_built():\n    from app.main import create_app\n\n    assert create_app().title\n"
+)
 FAILING_TEST = "def test_the_wrong_thing():\n    assert False\n"
 
 
 def _with_caches(benchmark: Benchmark) -> Submission:
-    caches = {path: b"whatever" for path in ("app/__pycache__/main.cpython-311.pyc", ".pytest_cache/v/cache/lastfailed")}
+    caches = dict.fromkeys(("app/__pycache__/main.cpython-311.pyc", ".pytest_cache/v/cache/lastfailed"), b"whatever")
     return good(benchmark).having(caches)
 
 
@@ -31,7 +33,9 @@ def _weaker_tests(benchmark: Benchmark) -> Submission:
 
 
 def _pinned(benchmark: Benchmark) -> Submission:
-    return good(benchmark).edited("pyproject.toml", '"fastapi", "pydantic"', '"fastapi", "email-validator>=2", "pydantic"')
+    return good(benchmark).edited(
+        "pyproject.toml", '"fastapi", "pydantic"', '"fastapi", "email-validator>=2", "pydantic"'
+    )
 
 
 def _imports(statement: str, benchmark: Benchmark) -> Submission:
@@ -51,13 +55,15 @@ SHARED = (
     Case("exits_at_import", lambda b: good(b).opening("app/main.py", "import sys\nsys.exit(0)\n")),
     Case("hangs_at_start", lambda b: good(b).opening("app/main.py", "import time\ntime.sleep(3600)\n"), timed_out=True),
     Case("application_gone", lambda b: good(b).without("app/main.py")),
-    Case("everything_gone", lambda b: Submission({"notes.txt": b"nothing to do\n"})),
+    Case("everything_gone", lambda _benchmark: Submission({"notes.txt": b"nothing to do\n"})),
     Case("weaker_tests", _weaker_tests),
     Case("dependency_declared", _pinned),
     Case("dependency_elsewhere", lambda b: good(b).having({"requirements.txt": "email-validator==2.2.0\n"})),
     Case("dependency_in_setup_py", lambda b: good(b).having({"setup.py": "from setuptools import setup\nsetup()\n"})),
     Case("undeclared_import", lambda b: _imports("import email_validator", b)),
-    Case("undeclared_import_by_name", lambda b: _imports("__import__('importlib').import_module('email_validator')", b)),
+    Case(
+        "undeclared_import_by_name", lambda b: _imports("__import__('importlib').import_module('email_validator')", b)
+    ),
     Case("vendored_package", lambda b: good(b).having({"app/_vendor/checks/__init__.py": '"""Copied."""\n'})),
     Case("vendored_beside", lambda b: good(b).having({"checks/__init__.py": '"""Copied."""\n'})),
     Case("unrelated_edit", lambda b: good(b).edited("app/main.py", 'title="sample-service"', 'title="Sample"')),

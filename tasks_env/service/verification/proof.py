@@ -1,4 +1,4 @@
-"""The proof: every case judged, several times, in shuffled order; each verdict must be the known one, and each time the same."""
+"""The proof: every case judged several times, in shuffled order; each verdict the known one, each time the same."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Proof:
 
     def problems(self) -> list[str]:
         """What keeps the evaluator from being believed; empty if nothing does."""
-        found = [f"{each.benchmark} {each.case}, round {each.round}: {each.problem}" for each in self.trials if each.problem]
+        found = [
+            f"{each.benchmark} {each.case}, round {each.round}: {each.problem}" for each in self.trials if each.problem
+        ]
         outcomes: dict[tuple[str, str], set[str]] = defaultdict(set)
         for each in self.trials:
             if each.evaluation is not None:
@@ -113,7 +115,9 @@ def check_registered(benchmark: Benchmark) -> None:
         find_case(benchmark, name)
     for name in cases:
         if name not in benchmark.contract.verification:
-            raise UnknownName(f"{benchmark.folder.name}/benchmark.yaml, verification", name, benchmark.contract.verification)
+            raise UnknownName(
+                f"{benchmark.folder.name}/benchmark.yaml, verification", name, benchmark.contract.verification
+            )
 
 
 def _shuffled(benchmarks: Iterable[Benchmark], names: Sequence[str], seed: int) -> list[tuple[Benchmark, Case]]:

@@ -35,7 +35,9 @@ class Submission:
         """
         text = self.files[path].decode()
         if text.count(old) != 1:
-            raise ValueError(f"{path} has {old!r} {text.count(old)} times, expected once; the case must follow the file")
+            raise ValueError(
+                f"{path} has {old!r} {text.count(old)} times, expected once; the case must follow the file"
+            )
         return self.having({path: text.replace(old, new)})
 
     def having(self, texts: Mapping[str, str | bytes]) -> Submission:
@@ -49,7 +51,9 @@ class Submission:
 
     def without(self, *paths: str) -> Submission:
         """Files removed; a path that ends with `/` stands for a folder. Raises `ValueError` if there is none."""
-        gone = {each for each in self.files for path in paths if each == path or (path[-1] == "/" and each.startswith(path))}
+        gone = {
+            each for each in self.files for path in paths if each == path or (path[-1] == "/" and each.startswith(path))
+        }
         if not gone:
             raise ValueError(f"{', '.join(paths)}: nothing to remove; the case must follow the tree")
         return replace(self, files={path: content for path, content in self.files.items() if path not in gone})

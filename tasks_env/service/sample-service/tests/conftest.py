@@ -1,9 +1,8 @@
 """The service under test, without any data."""
 
 import pytest
-from fastapi.testclient import TestClient
-
 from app.main import create_app
+from fastapi.testclient import TestClient
 
 
 @pytest.fixture

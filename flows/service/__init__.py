@@ -1,0 +1,1 @@
+"""The service-change benchmark's commands: evaluate, prove the evaluator, let models do the tasks, report."""
