@@ -8,7 +8,7 @@ import pytest
 @pytest.fixture
 def customer_id(client, request) -> str:
     """A customer of this test's own."""
-    customer_id = f"customer of {request.node.name}"
+    customer_id = f"customer-of-{request.node.name}"
     client.post("/customers", json={"customerId": customer_id, "name": "Alan Turing"})
     return customer_id
 
