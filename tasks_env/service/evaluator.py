@@ -97,6 +97,7 @@ class Evaluator:
         self._control_passed = False
         self._machine = _environment([])
         self._control_lock = threading.Lock()
+        self._idle_runners: list[SuiteRunner] = []
 
     def evaluate(
         self, folder: Path, *, run_id: str = "evaluation", draw: int | None = None, order: int | None = None
@@ -169,26 +170,28 @@ class Evaluator:
     def _ask(self, findings: Findings, staged: Path, work: Path, draw: int, order: int) -> None:
         """The checks that need the service to run: a fresh one for each suite."""
         [starts] = self._criteria("starts")
-        suites = SuiteRunner(work / "suites", self._limits)
+        with hosting(staged, work / "services", self._limits) as host, self._suite_runner() as suites:
+            findings.reaches.append(host.reach)
+            with host.service("baseline") as started:
+                problems = [started.problem] if started.problem else []
+                findings.settle(starts, problems, started.seconds, started.timed_out)
+                if not problems:
+                    self._put(findings, "baseline", host, started, suites, draw, order)
+            for suite in ("functional", "contract"):
+                if problems or not self._criteria(suite) or (suite == "contract" and self._nothing_refused(findings)):
+                    continue
+                with host.service(suite) as started:
+                    self._put(findings, suite, host, started, suites, draw, order)
+
+    @contextmanager
+    def _suite_runner(self) -> Iterator[SuiteRunner]:
+        """A suite runner that nobody else has for a while; they are kept, since starting one takes half a second."""
         try:
-            with hosting(staged, work / "services", self._limits) as host:
-                findings.reaches.append(host.reach)
-                with host.service("baseline") as started:
-                    problems = [started.problem] if started.problem else []
-                    findings.settle(starts, problems, started.seconds, started.timed_out)
-                    if not problems:
-                        self._put(findings, "baseline", host, started, suites, draw, order)
-                for suite in ("functional", "contract"):
-                    if (
-                        problems
-                        or not self._criteria(suite)
-                        or (suite == "contract" and self._nothing_refused(findings))
-                    ):
-                        continue
-                    with host.service(suite) as started:
-                        self._put(findings, suite, host, started, suites, draw, order)
-        finally:
-            suites.end()
+            runner = self._idle_runners.pop()
+        except IndexError:
+            runner = SuiteRunner(self._limits)
+        yield runner
+        self._idle_runners.append(runner)
 
     def _nothing_refused(self, findings: Findings) -> bool:
         """Whether the submission fails the criterion that there is a refusal at all, whose shape could be seen."""

@@ -25,6 +25,7 @@ HIDDEN = Path(__file__).resolve().parent.parent
 SYSTEM_PLACES = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc", "/opt")
 OPEN_FILES = 256
 TAIL_CHARS = 400
+WATCH_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class Confined:
             if _descendants(self._process.pid) > self._limits.processes:
                 self._kill_for(f"it ran more than {self._limits.processes} processes")
                 return
-            time.sleep(0.1)
+            time.sleep(WATCH_S)
 
     def _kill_for(self, reason: str) -> None:
         self.exceeded = reason

@@ -19,6 +19,10 @@ from tasks_env.service.benchmark import Limits
 from tasks_env.service.processes import HARNESS, constructed_environment
 
 
+NOWHERE = Path("/")
+"""Home and working folder of a process that writes nothing."""
+
+
 @dataclass
 class SuiteResult:
     """How a suite came out. Only tests that were registered count, and each of them must have passed."""
@@ -33,16 +37,16 @@ class SuiteResult:
 
 
 class SuiteRunner:
-    """The process that holds the suites and asks the questions. One that is killed for its time is replaced.
+    """The process that holds the suites and asks the questions; it ends with this one.
+
+    It serves any number of submissions, one suite at a time, each in a fork of its own. One that is killed for its time is
+    replaced.
 
     Args:
-        private: Its home and working folder.
         limits: Of the benchmark.
     """
 
-    def __init__(self, private: Path, limits: Limits) -> None:
-        private.mkdir(mode=0o700)
-        self._private = private
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._report = -1
@@ -105,8 +109,8 @@ class SuiteRunner:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env=constructed_environment(self._private),
-                    cwd=self._private,
+                    env=constructed_environment(NOWHERE),
+                    cwd=NOWHERE,
                     pass_fds=[writing],
                     start_new_session=True,
                 )

@@ -11,6 +11,7 @@ never looked at.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import select
@@ -80,8 +81,11 @@ def become_service(tree: Path, private: Path, events: int) -> NoReturn:
 def main(tree: str, private: str, events: str, *sites: str) -> int:
     """Carry out commands until standard input ends."""
     sys.path.extend(sites)
+    gc.disable()  # what is imported stays
     for module in ("fastapi", "fastapi.responses", "fastapi.exceptions", "uvicorn", "uvicorn.protocols.http.h11_impl"):
         importlib.import_module(module)
+    gc.freeze()
+    gc.enable()
     pipe = int(events)
     running: dict[int, str] = {}
     while True:
