@@ -25,7 +25,7 @@ from tasks_env import ToolCall, registered
 from tasks_env.errors import UnknownName
 from tasks_env.service.benchmark import Benchmark
 from tasks_env.service.evaluation import EXITS
-from tasks_env.service.family import ServiceChange, case_tree, exported
+from tasks_env.service.family import Judge, ServiceChange, case_tree, exported, judged_here
 from tasks_env.service.verification.case import ANY_BUT_0
 from tasks_env.service.verification.cases import cases_of, find_case
 from tasks_env.service.workspace import MOST_FILES, plan_of
@@ -77,7 +77,9 @@ def playable(benchmark: Benchmark) -> dict[str, str]:
     return reasons
 
 
-def rehearse(options: Options, benchmark: Benchmark, console: Console, names: Sequence[str] = ()) -> bool:
+def rehearse(
+    options: Options, benchmark: Benchmark, console: Console, names: Sequence[str] = (), judge: Judge = judged_here
+) -> bool:
     """Play every case (or those of `names`), judge, compare. Returns whether every row is the known one.
 
     Raises:
@@ -85,16 +87,16 @@ def rehearse(options: Options, benchmark: Benchmark, console: Console, names: Se
     """
     benchmark.check_evidence()
     chosen = _chosen(benchmark, names)
-    judge = KeptJudge()
+    kept = KeptJudge(judge)
     agent = ScriptedModel(
         adapter="scripted", pass_rate={"easy": 1.0}, pricing=Pricing(input=0.0, output=0.0), limits=Limits()
     )
     models: dict[str, Model] = dict.fromkeys(chosen, agent)
-    with registered(ServiceChange(judge)):
+    with registered(ServiceChange(kept)):
         study = ServiceStudy(options, benchmark, models, runs=1, scaffold=SCAFFOLD, folder=FOLDER)
         study.prepare()
         carry_out(Rehearsal(study, console, {}))
-        rows = {row["model"]: row for row in score_finished(study, judge)}
+        rows = {row["model"]: row for row in score_finished(study, kept)}
     problems = [problem for name in chosen if (problem := row_problem(study, name, rows.get(name)))]
     for name in chosen:
         console.line(f"  {name:<32} {benchmark.contract.verification[name]:<4} {_row_word(rows.get(name))}")

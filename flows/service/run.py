@@ -11,13 +11,14 @@ from typing import Any
 from flows.campaign import Campaign, halt_error, summary_lines
 from flows.console import Console
 from flows.context import Options
+from flows.episodes.job import Job
 from flows.readiness import check_models
 from flows.service.band import band_lines
 from flows.service.scoring import KeptJudge, score_finished
 from flows.service.study import ServiceStudy, chosen_axes, model_entry
 from tasks_env import registered
 from tasks_env.service.benchmark import Benchmark
-from tasks_env.service.family import ServiceChange
+from tasks_env.service.family import Judge, ServiceChange, judged_here
 
 
 def run_benchmark(
@@ -30,8 +31,12 @@ def run_benchmark(
     axis: str | None = None,
     level: str | None = None,
     environ: Mapping[str, str] = os.environ,
+    judge: Judge = judged_here,
 ) -> int:
     """Run what is unfinished, judge it, report. Returns 0, or 1 if an episode ended in an infra_error.
+
+    Args:
+        judge: Gives the verdicts.
 
     Raises:
         ConfigurationError: model, axis or manifest do not fit; a key is missing.
@@ -40,14 +45,14 @@ def run_benchmark(
     """
     axes = chosen_axes(axis, level)
     benchmark.check_evidence()
-    judge = KeptJudge()
-    with registered(ServiceChange(judge)):
+    kept = KeptJudge(judge)
+    with registered(ServiceChange(kept)):
         study = ServiceStudy(options, benchmark, {model: model_entry(options, model)}, runs=runs, axes=axes)
         check_models(study, environ)
         study.prepare()
         campaign = Campaign(study, console, environ)
         carry_out(campaign)
-        rows = score_finished(study, judge)
+        rows = score_finished(study, kept)
         for line in [*summary_lines(campaign), *row_lines(rows), *band_lines(study, rows)]:
             console.line(line)
         error = halt_error(campaign)
@@ -72,7 +77,7 @@ def carry_out(campaign: Campaign) -> None:
         finally:
             await campaign.close()
 
-    async def _attempt(job: Any) -> None:
+    async def _attempt(job: Job) -> None:
         await campaign.attempt_repeatedly(job)
 
     asyncio.run(cells())

@@ -15,7 +15,7 @@ from flows.scoring import latest_rows, pending_episodes, results_metadata, row_f
 from flows.service.study import ServiceStudy
 from tasks_env.canonical import content_hash
 from tasks_env.service.evaluation import Evaluation, evaluation_json
-from tasks_env.service.family import Judge, judged_here
+from tasks_env.service.family import Judge
 
 BENCHMARK = "service-change"
 COMPLETED = "completed"
@@ -25,7 +25,7 @@ COMPLETED = "completed"
 class KeptJudge:
     """A judge that keeps its latest verdict on each tree: the row has only part of one."""
 
-    judge: Judge = judged_here
+    judge: Judge
     _verdicts: dict[str, Evaluation] = field(default_factory=dict)
 
     def __call__(self, benchmark: str, files: Mapping[str, str]) -> Evaluation:

@@ -18,7 +18,6 @@ from typing import Any
 from tasks_env.service.benchmark import Limits
 from tasks_env.service.processes import HARNESS, constructed_environment
 
-
 NOWHERE = Path("/")
 """Home and working folder of a process that writes nothing."""
 
@@ -39,8 +38,8 @@ class SuiteResult:
 class SuiteRunner:
     """The process that holds the suites and asks the questions; it ends with this one.
 
-    It serves any number of submissions, one suite at a time, each in a fork of its own. One that is killed for its time is
-    replaced.
+    It serves any number of submissions, one suite at a time, each in a fork of its own. One that is killed for its time
+    is replaced.
 
     Args:
         limits: Of the benchmark.
