@@ -6,7 +6,7 @@ LOCAL_READY := .venv/.ready-local
 INSPECT_READY := .venv/.ready-inspect
 DASK_READY := .venv/.ready-dask
 
-.PHONY: smoke test check local server deploy worker clean
+.PHONY: smoke test check local server deploy worker verify-all verify-evaluator evaluate clean
 
 smoke: $(READY)
 	$(BIN)/python -m flows.study --smoke
@@ -31,6 +31,20 @@ server: $(READY)
 # Everything of deployments/prefect.yaml on the server of PREFECT_API_URL, and a worker that carries it out.
 deploy worker: $(READY)
 	@$(BIN)/agent-bench $@
+
+# The service-change benchmark (docs/service-change.md). BENCH is an id or a folder of tasks_env/service/tasks.
+BENCH ?= BE-001
+verify-all: $(READY)
+	$(BIN)/agent-bench service verify
+
+verify-evaluator: $(READY)
+	$(BIN)/agent-bench service verify --task $(BENCH)
+
+# Judges a copy that `agent-bench service export --task BE-002 submission` made and somebody changed; make tells the
+# evaluator's exit code in its own error.
+SUBMISSION ?= submission
+evaluate: $(READY)
+	$(BIN)/agent-bench service evaluate --task $(BENCH) --submission $(SUBMISSION)
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
