@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flows.files import storage
-from flows.service.scoring import evaluation_path
+from flows.service.scoring import COMPLETED, evaluation_path
 from flows.service.study import ServiceStudy
 from flows.stats.intervals import clopper_pearson
 
@@ -94,8 +94,11 @@ def band_lines(study: ServiceStudy, rows: Sequence[Mapping[str, Any]]) -> list[s
 
 
 def _firing_lines(study: ServiceStudy, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    counts = firing([_evaluation(study, row["episode_id"]) for row in rows])
+    handed_in = [row for row in rows if row["outcome"] == COMPLETED]
+    counts = firing([_evaluation(study, row["episode_id"]) for row in handed_in])
     lines = []
+    if len(handed_in) < len(rows):
+        lines.append(f"  {len(rows) - len(handed_in)} runs handed nothing in: they fail, and reach no criterion")
     for criterion in study.benchmark.contract.criteria:
         failed, reached = counts.get(criterion.id, (0, 0))
         never = ", never fired" if reached and not failed else ""

@@ -45,7 +45,8 @@ def evaluation_path(study: ServiceStudy, episode_id: str) -> Path:
 
 
 def score_finished(study: ServiceStudy, judge: KeptJudge) -> list[dict[str, Any]]:
-    """Judge what is finished and has no row yet, write evaluation.json of each, the journal, and results.parquet.
+    """Judge what is finished and has no row yet: rows in the journal and in results.parquet, and an evaluation.json
+    for each submission that was handed in.
 
     Only while the family is registered with `judge`. Returns the study's rows, the latest of each episode.
 
@@ -59,8 +60,9 @@ def score_finished(study: ServiceStudy, judge: KeptJudge) -> list[dict[str, Any]
             for episode in episodes:
                 path = study.transcript(episode)
                 row = row_for(instances[episode.instance_id], path)
-                evaluation = judge.kept(study.benchmark.id, _tree(path))
-                if evaluation is not None and not row["infra_error"]:
+                handed_in = row["outcome"] == COMPLETED
+                evaluation = judge.kept(study.benchmark.id, _tree(path)) if handed_in else None
+                if evaluation is not None:
                     named = evaluation.model_copy(update={"run_id": episode.episode_id})
                     write_atomically(evaluation_path(study, episode.episode_id), evaluation_json(named))
                 study.store.append_rows([_with_class(row, evaluation)])
@@ -85,6 +87,6 @@ def _tree(path: Path) -> dict[str, str]:
 def _with_class(row: dict[str, Any], evaluation: Evaluation | None) -> dict[str, Any]:
     """The row under this benchmark's name; a submission that was handed in and fails has the taxonomy's class."""
     row = {**row, "benchmark": BENCHMARK}
-    if evaluation is not None and row["passed"] is False and row["outcome"] == COMPLETED:
+    if evaluation is not None and row["passed"] is False:
         row["failure_class"] = evaluation.failure_class
     return row

@@ -115,20 +115,21 @@ class ServiceChange(Family[ServiceTask]):
         return Workspace(files)
 
     def verify(self, evidence: VerifierInput) -> Verdict:
-        """The evaluator's verdict on the tree, whether it was handed in or not.
+        """The evaluator's verdict on the tree that was handed in; where none was, there is none to pass.
 
         Raises:
             EvidenceError: there can be no verdict here (exit code 30).
         """
+        if not evidence.final_state.submitted:
+            return Verdict(passed=False, partial_score=0.0, conditions=(Condition(name="handed_in", holds=False),))
         evaluation = self._judge(benchmark_of(evidence.instance), tree_of(evidence.final_state))
         if evaluation.exit_code == INFRASTRUCTURE:
             raise EvidenceError(evaluation.detail)
-        handed_in = Condition(name="handed_in", holds=evidence.final_state.submitted)
         criteria = [
             Condition(name=each.id, holds=each.status == "pass", detail=each.detail or each.status.replace("_", " "))
             for each in evaluation.criteria
         ]
-        conditions = (*criteria, handed_in)
+        conditions = (*criteria, Condition(name="handed_in", holds=True))
         passed = all(condition.holds for condition in conditions)
         share = sum(condition.holds for condition in conditions) / len(conditions)
         return Verdict(passed=passed, partial_score=share, conditions=conditions)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from flows.console import Console
 from flows.context import Options
@@ -15,10 +14,15 @@ from tasks_env.service.evaluator import no_verdict
 from tasks_env.service.family import case_tree
 from tests.conftest import small_manifest
 
+CERTAIN = "certain"
+"""A scripted agent that always plays the reference."""
 
-def options(folder: Path, **models: dict[str, Any]) -> Options:
-    """The smoke profile of a manifest in a folder of its own, with `models` beside the shipped ones."""
-    path = small_manifest(folder, models=models) if models else small_manifest(folder)
+
+def options(folder: Path) -> Options:
+    """The smoke profile of a manifest in a folder of its own, with one more scripted agent."""
+    rates = {"easy": 1.0, "hard": 1.0}
+    agent = {"adapter": "scripted", "pass_rate": rates, "pricing": {"input": 1.0, "output": 5.0}}
+    path = small_manifest(folder, models={CERTAIN: agent})
     return Options(manifest=str(path), profile="smoke")
 
 

@@ -23,7 +23,7 @@ from tasks_env.service.benchmark import load_benchmark
 from tasks_env.service.evaluation import check_document
 from tasks_env.service.family import ServiceChange
 from tests.conftest import SMALL_GRID
-from tests.flows.service.support import Judge, console, options
+from tests.flows.service.support import CERTAIN, Judge, console, options
 
 MODEL = "scripted-brittle"
 
@@ -34,9 +34,11 @@ def judge() -> Judge:
     return Judge()
 
 
-def ran(given: Options, judge: Judge, runs: int = 5, task: str = "BE-002", **axes: Any) -> tuple[int, str]:
+def ran(
+    given: Options, judge: Judge, runs: int = 5, task: str = "BE-002", model: str = MODEL, **axes: Any
+) -> tuple[int, str]:
     line, out = console()
-    code = run_benchmark(given, load_benchmark(task), MODEL, line, runs=runs, judge=judge, **axes)
+    code = run_benchmark(given, load_benchmark(task), model, line, runs=runs, judge=judge, **axes)
     return code, out.getvalue()
 
 
@@ -54,7 +56,8 @@ def test_every_run_has_a_transcript_a_verdict_and_a_row(tmp_path: Path, judge: J
     code, said = ran(given, judge, runs=8)
     assert code == 0
     frame = table(given)
-    assert len(frame) == 8 == judge.asked
+    assert len(frame) == 8
+    assert judge.asked == (frame["outcome"] == "completed").sum()
     assert set(frame["benchmark"]) == {"service-change"}
     assert set(frame["cell_id"]) == {"service-be-002-none-baseline"}
     assert sorted(frame["run_seed"]) == list(range(1, 9))
@@ -63,12 +66,13 @@ def test_every_run_has_a_transcript_a_verdict_and_a_row(tmp_path: Path, judge: J
     for row in frame.to_dict("records"):
         path = root(given) / "service-change/runs" / MODEL / row["cell_id"] / "episodes" / f"{row['episode_id']}.jsonl"
         check_transcript(read_transcript(path))
-        document = json.loads(
-            (root(given) / "service-change/results/evaluations" / f"{row['episode_id']}.json").read_text()
-        )
-        check_document(document)
-        assert document["run_id"] == row["episode_id"]
-        assert row["passed"] == document["passed"] or row["failure_class"] == "no_submission"
+        evaluation = root(given) / "service-change/results/evaluations" / f"{row['episode_id']}.json"
+        assert evaluation.is_file() is (row["outcome"] == "completed")
+        if evaluation.is_file():
+            document = json.loads(evaluation.read_text())
+            check_document(document)
+            assert (document["run_id"], document["passed"]) == (row["episode_id"], row["passed"])
+            assert document["failure_class"] == (None if row["passed"] else row["failure_class"])
     assert "run: 8 of 8 episodes finished" in said
     assert "BE-002 scripted-brittle none-baseline: " in said
 
@@ -77,10 +81,11 @@ def test_a_finished_run_is_neither_run_nor_judged_again_and_more_runs_are_added(
     given = options(tmp_path)
     ran(given, judge, runs=2)
     first = table(given)
+    asked = judge.asked
     ran(given, judge, runs=2)
-    assert judge.asked == 2
+    assert judge.asked == asked
     ran(given, judge, runs=3)
-    assert judge.asked == 3
+    assert judge.asked <= asked + 1
     assert set(first["episode_id"]) < set(table(given)["episode_id"])
 
 
@@ -115,7 +120,7 @@ def test_the_default_grid_knows_nothing_of_it() -> None:
 
 def test_an_evaluator_that_cannot_judge_leaves_an_infra_error_that_is_judged_again(tmp_path: Path) -> None:
     given = options(tmp_path)
-    code, said = ran(given, Judge(30), runs=2)
+    code, said = ran(given, Judge(30), runs=2, model=CERTAIN)
     frame = table(given)
     assert code == 1
     assert list(frame["failure_class"]) == ["verifier_error:EvidenceError"] * 2
@@ -123,7 +128,7 @@ def test_an_evaluator_that_cannot_judge_leaves_an_infra_error_that_is_judged_aga
     assert "no run has a verdict, 2 infra_error" in said
     assert not (root(given) / "service-change/results/evaluations").exists()
     repaired = Judge()
-    code, _ = ran(given, repaired, runs=2)
+    code, _ = ran(given, repaired, runs=2, model=CERTAIN)
     assert (code, repaired.asked) == (0, 2)
     assert table(given)["passed"].notna().all()
 
@@ -139,7 +144,7 @@ def test_a_transcript_replays(tmp_path: Path, judge: Judge) -> None:
                 instance = study.instances(cell)[episode.instance_id]
                 events = read_transcript(study.transcript(episode))
                 assert replay_problem(instance, variants[episode.variant_id], events) is None
-                assert evaluation_path(study, episode.episode_id).is_file()
+                assert evaluation_path(study, episode.episode_id).is_file() is (events[-1]["outcome"] == "completed")
 
 
 def test_the_output_says_what_few_runs_cannot_show(tmp_path: Path, judge: Judge) -> None:
@@ -151,9 +156,9 @@ def test_the_output_says_what_few_runs_cannot_show(tmp_path: Path, judge: Judge)
 
 @pytest.mark.parametrize("task", ["BE-001", "BE-002"])
 def test_a_benchmark_that_everybody_passes_does_not_discriminate(tmp_path: Path, task: str) -> None:
-    _, said = ran(options(tmp_path), Judge(0), runs=40, task=task)
-    assert "does not discriminate" in said or "undecided" in said
-    assert "AC1   fails in 0 of 40 runs that reached it, never fired" in said
+    _, said = ran(options(tmp_path), Judge(0), runs=17, task=task, model=CERTAIN)
+    assert "0 of 17 runs fail (0%, 95% interval 0 to 20%), band 30 to 70%: does not discriminate: too few" in said
+    assert "AC1   fails in 0 of 17 runs that reached it, never fired" in said
 
 
 def test_an_unknown_model_is_named_with_its_nearest(tmp_path: Path) -> None:
