@@ -26,7 +26,7 @@ from tasks_env.errors import UnknownName
 from tasks_env.service.benchmark import Benchmark
 from tasks_env.service.evaluation import EXITS
 from tasks_env.service.family import Judge, ServiceChange, case_tree, exported, judged_here
-from tasks_env.service.verification.case import ANY_BUT_0
+from tasks_env.service.verification.case import UNSOLVED, UNSOLVED_CODES
 from tasks_env.service.verification.cases import cases_of, find_case
 from tasks_env.service.workspace import MOST_FILES, plan_of
 
@@ -116,10 +116,9 @@ def row_problem(study: ServiceStudy, case: str, row: dict[str, Any] | None) -> s
         return f"{case}: {row['outcome']} ({row['failure_class']})"
     if not evaluation_path(study, row["episode_id"]).is_file():
         return f"{case}: there is no evaluation.json"
-    if expected == ANY_BUT_0:
-        return f"{case}: it passed" if row["passed"] else None
-    if (row["passed"], row["failure_class"]) != (expected == 0, CLASSES[expected]):
-        return f"{case}: expected {CLASSES[expected] or 'a pass'}, got {_row_word(row)}"
+    known = [CLASSES[code] for code in (UNSOLVED_CODES if expected == UNSOLVED else [expected])]
+    if row["failure_class"] not in known or row["passed"] is not (expected == 0):
+        return f"{case}: expected {' or '.join(map(str, known)) if expected else 'a pass'}, got {_row_word(row)}"
     return None
 
 

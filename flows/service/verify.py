@@ -9,7 +9,7 @@ from flows.console import Console
 from flows.errors import ConfigurationError
 from tasks_env.errors import UnknownName
 from tasks_env.service.benchmark import Benchmark
-from tasks_env.service.verification.case import ANY_BUT_0
+from tasks_env.service.verification.case import UNSOLVED, UNSOLVED_CODES
 from tasks_env.service.verification.cases import cases_of
 from tasks_env.service.verification.proof import Proof, Trial, check_registered, prove
 
@@ -74,7 +74,7 @@ def proof_lines(benchmarks: Sequence[Benchmark], proof: Proof, seconds: float) -
 
 
 def _expected(trial: Trial) -> str:
-    return "not 0" if trial.expected == ANY_BUT_0 else str(trial.expected)
+    return "/".join(map(str, UNSOLVED_CODES)) if trial.expected == UNSOLVED else str(trial.expected)
 
 
 def _seen(trials: Sequence[Trial]) -> str:

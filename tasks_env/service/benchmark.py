@@ -55,11 +55,13 @@ class Limits(Section):
     suite_s: float = Field(gt=0, le=900)
     address_mb: int = Field(ge=128)
     """Address space of each process."""
+    resident_mb: int = Field(ge=128)
+    """Memory of all processes together."""
     processes: int = Field(ge=4)
     output_kb: int = Field(ge=1)
     """What a service may print in all."""
     written_mb: int = Field(ge=1)
-    """Largest file that a service may write."""
+    """All files together that a service may write; no single one can be larger."""
     entries: int = Field(ge=1)
     """Files and folders of a submission; and the two below: their sizes."""
     file_kb: int = Field(ge=1)
@@ -116,7 +118,7 @@ class Contract(Section):
     limits: Limits
     criteria: list[Criterion] = Field(min_length=1)
     verification: dict[str, int] = Field(min_length=1)
-    """Case → the exit code that it must give; 1 stands for any but 0."""
+    """Case → the exit code that it must give; 1 stands for any of what an unsolved task gives: 10, 11, 12."""
 
     @field_validator("criteria")
     @classmethod

@@ -118,6 +118,11 @@ class Evaluator:
                 self._control(draw, again=True)
         except EvidenceError as error:
             return no_verdict(self.benchmark, str(error), run_id, draw)
+        except OSError as error:  # what a submission writes and starts is bounded, so this is the machine
+            why = (
+                f"the evaluator cannot work here: {error.strerror or error} ({error.filename or 'no file'}); make room"
+            )
+            return no_verdict(self.benchmark, f"{why} and evaluate again", run_id, draw)
         return self._verdict(tree, findings, own_tests, run_id, draw)
 
     def machine(self) -> Environment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import site
 import subprocess
@@ -20,12 +21,16 @@ from typing import IO
 from tasks_env.service.benchmark import Limits
 
 HARNESS = Path(__file__).resolve().parent / "harness"
-HIDDEN = Path(__file__).resolve().parent.parent
-"""What no submission may read: the package, with the suites and the correct submissions in it."""
-SYSTEM_PLACES = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc", "/opt")
+LAUNCHER = HARNESS / "confined.py"
+_PACKAGE = Path(__file__).resolve().parent.parent
+HIDDEN = (_PACKAGE, *(_PACKAGE.parent / name for name in ("flows", "tests", ".git")))
+"""What no submission may read: the package with the suites and the correct submissions in it, and what lies beside it
+in a checkout, history included."""
+SYSTEM_PLACES = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc")
 OPEN_FILES = 256
 TAIL_CHARS = 400
 WATCH_S = 0.25
+MOST_FILES = 1000
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,7 @@ class Confined:
         self, command: Sequence[str], tree: Path, private: Path, limits: Limits, inherited: Sequence[int] = ()
     ) -> None:
         self._limits = limits
+        self._private = private
         self._output: list[bytes] = []
         self._printed = 0
         self.exceeded: str | None = None
@@ -73,7 +79,7 @@ class Confined:
         }
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(HARNESS / "confined.py"), json.dumps(config)],
+                [sys.executable, "-I", "-S", str(LAUNCHER), json.dumps(config)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -136,11 +142,20 @@ class Confined:
                 self._output.append(chunk)
 
     def _watch(self) -> None:
-        """Kill it for having too many processes: as root, no resource limit counts them."""
+        """Kill it for what no resource limit bounds: its processes (as root), all their memory, all its files."""
+        limits = self._limits
         while self._process.poll() is None:
-            if _descendants(self._process.pid) > self._limits.processes:
-                self._kill_for(f"it ran more than {self._limits.processes} processes")
-                return
+            processes, resident = _descendants(self._process.pid)
+            files, written = _extent(self._private)
+            for amount, most, what in (
+                (processes, limits.processes, f"it ran more than {limits.processes} processes"),
+                (resident, limits.resident_mb * 2**20, f"it used more than {limits.resident_mb} MB of memory"),
+                (written, limits.written_mb * 2**20, f"it wrote more than {limits.written_mb} MB"),
+                (files, MOST_FILES, f"it wrote more than {MOST_FILES} files"),
+            ):
+                if amount > most:
+                    self._kill_for(what)
+                    return
             time.sleep(WATCH_S)
 
     def _kill_for(self, reason: str) -> None:
@@ -181,9 +196,9 @@ def _without_hidden(roots: Sequence[str]) -> tuple[list[str], list[str]]:
     listed: list[str] = []
     for root in roots:
         resolved = Path(root).resolve()
-        if resolved == HIDDEN or HIDDEN in resolved.parents:
+        if any(hidden == resolved or hidden in resolved.parents for hidden in HIDDEN):
             continue
-        if resolved not in HIDDEN.parents:
+        if not any(resolved in hidden.parents for hidden in HIDDEN):
             read.append(str(resolved))
             continue
         listed.append(str(resolved))
@@ -202,20 +217,34 @@ def _reach(reading: int) -> Reach:
         return Reach()
 
 
-def _descendants(pid: int) -> int:
-    """How many processes descend from `pid`, by the process table; 0 where there is none to read."""
-    children: dict[int, list[int]] = {}
+def _descendants(pid: int) -> tuple[int, int]:
+    """How many processes descend from `pid`, and their resident bytes, by the process table; 0 where there is none."""
+    children: dict[int, list[tuple[int, int]]] = {}
     try:
         entries = os.listdir("/proc")  # noqa: PTH208 - many times a second
     except OSError:
-        return 0
+        return 0, 0
     for name in entries:
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123
-                parent = int(file.read(4096).rpartition(b")")[2].split()[1])
-                children.setdefault(parent, []).append(int(name))
-    count, generation = 0, [pid]
+                fields = file.read(4096).rpartition(b")")[2].split()
+                children.setdefault(int(fields[1]), []).append((int(name), int(fields[21])))
+    count, pages, generation = 0, 0, [pid]
     while generation:
-        generation = [child for parent in generation for child in children.get(parent, ())]
-        count += len(generation)
-    return count
+        born = [child for parent in generation for child in children.get(parent, ())]
+        generation = [child for child, _ in born]
+        count, pages = count + len(born), pages + sum(resident for _, resident in born)
+    return count, pages * resource.getpagesize()
+
+
+def _extent(folder: Path) -> tuple[int, int]:
+    """How many files lie under a folder, and their bytes on the disk; it stops to count where there are too many."""
+    count, size = 0, 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            count += 1
+            with contextlib.suppress(OSError):
+                size += os.lstat(os.path.join(where, name)).st_blocks * 512  # noqa: PTH118 - many times a second
+        if count > MOST_FILES:
+            break
+    return count, size

@@ -95,12 +95,13 @@ _PASSING_HOOK = """
 """
 
 _ANSWER_KEY = """
-    import glob, importlib, os, site, sys
+    import glob, importlib, os, re, site, sys
     places = [*sys.path, *site.getsitepackages(), sys.prefix, os.path.dirname(sys.prefix), os.getcwd()]
     for place in list(places):
         for pth in glob.glob(f"{place}/*.pth") + glob.glob(f"{place}/__editable__*"):
             try:
-                places += [line.strip() for line in open(pth) if line.startswith("/")]
+                found_in = open(pth).read()
+                places += re.findall(r"^(/.*)$", found_in, re.M) + re.findall(r"'(/[^']+)/tasks_env'", found_in)
             except OSError:
                 pass
     found = {}
@@ -292,6 +293,28 @@ ATTACKS = (
         "attack_fills_the_disk",
         "import os\nwith open(os.environ['TMPDIR'] + '/full', 'wb') as file:\n    for _ in range(10_000):\n"
         "        file.write(bytes(2**20))\n",
+    ),
+    _running(
+        "attack_fills_the_disk_by_many",
+        """
+        import os, time
+        for number in range(400):
+            with open(f"{os.environ['TMPDIR']}/{number}", "wb") as file:
+                file.write(bytes(8 * 2**20))
+            time.sleep(0.01)
+        """,
+    ),
+    _running(
+        "attack_takes_memory_by_many",
+        """
+        import os, time
+        for _ in range(8):
+            if os.fork() == 0:
+                hoard = [bytes([1]) * 2**20 for _ in range(600)]
+                time.sleep(600)
+        time.sleep(600)
+        """,
+        needs=("processes_isolated",),
     ),
     Case(
         "attack_endless_answer",

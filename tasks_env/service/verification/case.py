@@ -12,8 +12,10 @@ from tasks_env.service.verification.submission import Submission
 Build = Callable[[Benchmark], Submission]
 Breakage = Callable[[Path, Benchmark], None]
 
-ANY_BUT_0 = 1
-"""Expected of a case of which only this is known: it must not pass."""
+UNSOLVED = 1
+"""Expected of an attack: not to be taken for a solution, whatever else is wrong with it. So what it gives is one of
+`UNSOLVED_CODES`: dependencies and scope are looked at last, and a task that fails by them alone is solved."""
+UNSOLVED_CODES = (10, 11, 12)
 
 
 @dataclass(frozen=True)

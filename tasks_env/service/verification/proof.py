@@ -16,7 +16,7 @@ from tasks_env.service.benchmark import BASELINE, CACHES, Benchmark, load_benchm
 from tasks_env.service.errors import EvidenceError
 from tasks_env.service.evaluation import INFRASTRUCTURE, Environment, Evaluation, evaluation_json
 from tasks_env.service.evaluator import Evaluator, no_verdict, working_folder
-from tasks_env.service.verification.case import ANY_BUT_0, Case
+from tasks_env.service.verification.case import UNSOLVED, UNSOLVED_CODES, Case
 from tasks_env.service.verification.cases import cases_of, find_case
 
 Told = Callable[["Trial"], None]
@@ -158,11 +158,12 @@ def problem_of(case: Case, expected: int, evaluation: Evaluation) -> str | None:
     """Why a verdict is not the known one; null if it is."""
     code = evaluation.exit_code
     if code == INFRASTRUCTURE != expected:
-        return f"expected {expected}, got {INFRASTRUCTURE}: {evaluation.detail}"
-    if (code == 0) if expected == ANY_BUT_0 else (code != expected):
+        return f"expected a verdict, got {INFRASTRUCTURE}: {evaluation.detail}"
+    known = UNSOLVED_CODES if expected == UNSOLVED else (expected,)
+    if code not in known:
         failed = next((each for each in evaluation.criteria if each.status == "fail"), None)
         why = f" ({failed.id}: {failed.detail[:200]})" if failed else ""
-        return f"expected {'any code but 0' if expected == ANY_BUT_0 else expected}, got {code}{why}"
+        return f"expected {' or '.join(map(str, known))}, got {code}{why}"
     if case.timed_out and not any(each.timed_out for each in evaluation.criteria):
         return "expected a failure of time, got another one"
     if case.own_tests is not None and evaluation.agent_tests_passed is not case.own_tests:

@@ -12,7 +12,7 @@ from flows.service.rehearse import plan_for, playable, rehearse
 from tasks_env.service.benchmark import benchmark_ids, load_benchmark
 from tasks_env.service.evaluation import Evaluation
 from tasks_env.service.family import case_tree
-from tasks_env.service.verification.case import ANY_BUT_0
+from tasks_env.service.verification.case import UNSOLVED
 from tests.flows.service.support import console, options, verdict
 
 
@@ -36,7 +36,7 @@ def test_every_case_that_can_be_written_reaches_the_judge_as_the_case_has_it(tmp
         names = [name for name, tree in trees.items() if tree == files]
         met.extend(names)
         expected = benchmark.contract.verification[names[0]]
-        return verdict(identity, 12 if expected == ANY_BUT_0 else expected)
+        return verdict(identity, 12 if expected == UNSOLVED else expected)
 
     line, out = console()
     assert rehearse(options(tmp_path), benchmark, line, judge=judge), out.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from tasks_env.service.evaluation import EXITS, Environment, Evaluation, Quality
 from tasks_env.service.evaluator import Evaluator
 from tasks_env.service.trees import tree_hash
 from tasks_env.service.verification.answers import ANSWERS
-from tasks_env.service.verification.case import ANY_BUT_0, Case, good
+from tasks_env.service.verification.case import UNSOLVED, Case, good
 from tasks_env.service.verification.cases import cases_of, find_case
 from tasks_env.service.verification.proof import Proof, Trial, check_registered, judged, problem_of, prove
 
@@ -65,7 +66,30 @@ def test_every_exit_code_of_the_benchmark_has_cases(benchmark: Benchmark) -> Non
     checks = {criterion.check for criterion in benchmark.contract.criteria}
     codes = {EXITS[check][0] for check in checks}
     expected = set(benchmark.contract.verification.values())
-    assert codes | {0, 30, ANY_BUT_0} <= expected
+    assert codes | {0, 30, UNSOLVED} <= expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["attack_changes_files", "attack_signals_processes", "attack_opens_connections"])
+def test_an_attack_on_isolation_succeeds_where_there_is_none(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the case would notice; what it does to get there changes nothing."""
+    launcher = tmp_path / "launcher.py"
+    launcher.write_text(
+        "import json, os, sys\n"
+        "config = json.loads(sys.argv[1])\n"
+        "os.write(config['status'], b'{}')\n"
+        "os.close(config['status'])\n"
+        "os.execv(config['command'][0], config['command'])\n"
+    )
+    monkeypatch.setattr("tasks_env.service.processes.LAUNCHER", launcher)
+    evaluator = Evaluator(load_benchmark("BE-002"))
+    evaluation = judged(evaluator, evaluator.benchmark, find_case(evaluator.benchmark, name))
+    assert evaluation.criterion("AC3").status == "pass"
+    assert evaluation.environment.model_dump(exclude={"python"}) == dict.fromkeys(
+        ["network_isolated", "processes_isolated", "files_isolated"], False
+    )
 
 
 def test_every_case_is_judged_once_by_these_tests() -> None:
@@ -133,10 +157,11 @@ def verdict(code: int, status: str | None = None, timed_out: bool = False, **fie
         (Case("c", good), 12, verdict(12), None),
         (Case("c", good), 12, verdict(0), "expected 12, got 0"),
         (Case("c", good), 0, verdict(13), "expected 0, got 13 (AC1: )"),
-        (Case("c", good), 12, verdict(30), "expected 12, got 30: why"),
-        (Case("c", good), ANY_BUT_0, verdict(20), None),
-        (Case("c", good), ANY_BUT_0, verdict(0), "expected any code but 0, got 0"),
-        (Case("c", good), ANY_BUT_0, verdict(30), "expected 1, got 30: why"),
+        (Case("c", good), 12, verdict(30), "expected a verdict, got 30: why"),
+        (Case("c", good), UNSOLVED, verdict(11), None),
+        (Case("c", good), UNSOLVED, verdict(21), "expected 10 or 11 or 12, got 21 (AC1: )"),
+        (Case("c", good), UNSOLVED, verdict(0), "expected 10 or 11 or 12, got 0"),
+        (Case("c", good), UNSOLVED, verdict(30), "expected a verdict, got 30: why"),
         (Case("c", good, timed_out=True), 12, verdict(12), "expected a failure of time, got another one"),
         (Case("c", good, timed_out=True), 12, verdict(12, timed_out=True), None),
         (Case("c", good, own_tests=True), 0, verdict(0, agent_tests_passed=True), None),
@@ -150,9 +175,9 @@ def test_a_verdict_is_compared_with_the_known_one(
 
 
 def test_verdicts_that_differ_from_round_to_round_fail_the_proof() -> None:
-    same = [Trial("BE-001", "c", number, ANY_BUT_0, verdict(12), None) for number in (1, 2)]
+    same = [Trial("BE-001", "c", number, UNSOLVED, verdict(12), None) for number in (1, 2)]
     assert Proof(list(same)).problems() == []
-    other = Trial("BE-001", "c", 3, ANY_BUT_0, verdict(12, status="not_reached"), None)
+    other = Trial("BE-001", "c", 3, UNSOLVED, verdict(12, status="not_reached"), None)
     [problem] = Proof([*same, other]).problems()
     assert problem == ("BE-001 c: verdicts differ from round to round: exit 12, AC1 fail / exit 12, AC1 not_reached")
 
