@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from flows.console import Console
@@ -31,7 +32,8 @@ def evaluate_submission(
     with storage(out):
         out.unlink(missing_ok=True)
     try:
-        evaluation = Evaluator(benchmark).evaluate(submission, run_id=run_id, draw=draw)
+        with closing(Evaluator(benchmark)) as evaluator:
+            evaluation = evaluator.evaluate(submission, run_id=run_id, draw=draw)
     except EvidenceError as error:
         evaluation = no_verdict(benchmark, str(error), run_id, draw or 0)
     write_atomically(out, evaluation_json(evaluation))

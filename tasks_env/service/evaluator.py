@@ -125,6 +125,11 @@ class Evaluator:
             return no_verdict(self.benchmark, f"{why} and evaluate again", run_id, draw)
         return self._verdict(tree, findings, own_tests, run_id, draw)
 
+    def close(self) -> None:
+        """End the processes that it keeps; it can be used again all the same."""
+        while self._idle_runners:
+            self._idle_runners.pop().end()
+
     def machine(self) -> Environment:
         """What submissions are kept from here, as the control was. Raises `EvidenceError`."""
         self._control(0)
@@ -195,8 +200,10 @@ class Evaluator:
             runner = self._idle_runners.pop()
         except IndexError:
             runner = SuiteRunner(self._limits)
-        yield runner
-        self._idle_runners.append(runner)
+        try:
+            yield runner
+        finally:
+            self._idle_runners.append(runner)
 
     def _nothing_refused(self, findings: Findings) -> bool:
         """Whether the submission fails the criterion that there is a refusal at all, whose shape could be seen."""

@@ -102,6 +102,7 @@ def main(tree: str, private: str, events: str, *sites: str) -> int:
             for child in [pid for pid, other in running.items() if command == "end" and other == name]:
                 del running[child]
                 os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
         _reap(running, pipe)
 
 

@@ -152,8 +152,9 @@ _OVER_FILES = """
 _OVER_PROCESSES = """
     import os
     REACHED = False
+    own = {1, os.getpid(), os.getppid()}  # what is left of these is another's where there is a namespace
     for pid in range(1, 40_000):
-        if pid != os.getpid():
+        if pid not in own:
             try:
                 os.kill(pid, 0)
                 REACHED = True

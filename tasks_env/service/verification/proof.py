@@ -6,6 +6,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,9 @@ def prove(
         for benchmark, case in _shuffled(benchmarks, names, derive_seed(seed, "round", number))
     ]
     proof = Proof()
-    with ThreadPoolExecutor(workers) as pool:
+    with ExitStack() as closing_all, ThreadPoolExecutor(workers) as pool:
+        for evaluator in evaluators.values():
+            closing_all.enter_context(closing(evaluator))
         for trial in pool.map(lambda each: _trial(evaluators[each[0].id], *each), plan):
             proof.trials.append(trial)
             told(trial)
@@ -178,7 +181,8 @@ def _judged_by_broken(benchmark: Benchmark, case: Case, work: Path, folder: Path
     assert case.breakage is not None
     case.breakage(library, benchmark)
     try:
-        return Evaluator(load_benchmark(benchmark.id, library)).evaluate(folder)
+        with closing(Evaluator(load_benchmark(benchmark.id, library))) as evaluator:
+            return evaluator.evaluate(folder)
     except EvidenceError as error:
         return no_verdict(benchmark, str(error), "verify", 0)
 

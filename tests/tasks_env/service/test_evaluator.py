@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def evaluator() -> Evaluator:
-    return Evaluator(load_benchmark("BE-002"))
+def evaluator() -> Iterator[Evaluator]:
+    with closing(Evaluator(load_benchmark("BE-002"))) as made:
+        yield made
 
 
 def submitted(folder: Path, files: dict[str, bytes]) -> Path:
@@ -137,7 +140,8 @@ def test_an_unreadable_file_is_the_submissions_failure(evaluator: Evaluator, tmp
 def test_a_machine_that_is_too_slow_for_the_control_gives_no_verdict(tmp_path: Path) -> None:
     benchmark = load_benchmark("BE-002")
     hurried = _with_limits(benchmark, start_s=0.001)
-    evaluation = Evaluator(hurried).evaluate(submitted(tmp_path, dict(benchmark.baseline)))
+    with closing(Evaluator(hurried)) as evaluator:
+        evaluation = evaluator.evaluate(submitted(tmp_path, dict(benchmark.baseline)))
     assert evaluation.exit_code == 30
     assert "the known-good control of BE-002 fails here (AC1: the service did not answer within" in evaluation.detail
 
@@ -156,6 +160,7 @@ def test_a_timeout_is_the_submissions_failure_only_while_the_control_still_passe
     monkeypatch.setattr(evaluator, "_control", _too_slow_by_now)
     evaluation = evaluator.evaluate(tmp_path / "submission")
     assert (evaluation.exit_code, evaluation.detail) == (30, "the machine has become too slow")
+    evaluator.close()
 
 
 def _too_slow_by_now(_draw: int, again: bool = False) -> None:
