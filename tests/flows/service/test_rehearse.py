@@ -20,9 +20,9 @@ from tests.flows.service.support import console, options, verdict
 @pytest.mark.parametrize("task", benchmark_ids())
 def test_agents_go_the_whole_way_to_rows_that_the_evaluator_decides(tmp_path: Path, task: str) -> None:
     line, out = console()
-    cases = ["known_good", "framework_400", "breaks_customers", "syntax_error", "undeclared_import", "scratch_file"]
+    cases = ["known_good", "framework_400", "scratch_file"]
     assert rehearse(options(tmp_path), load_benchmark(task), line, cases), out.getvalue()
-    assert f"REHEARSAL OK: {task}, 6 cases from agent to row" in out.getvalue()
+    assert f"REHEARSAL OK: {task}, 3 cases from agent to row" in out.getvalue()
 
 
 @pytest.mark.parametrize("task", benchmark_ids())
