@@ -66,10 +66,12 @@ def carry_out(campaign: Campaign) -> None:
 
     async def cells() -> None:
         work = [(model, cell, campaign.jobs(model, cell)) for model, cell in campaign.study.work]
-        left = sum(len(jobs) for _, _, jobs in work)
+        left = dict.fromkeys(campaign.study.models, 0)
+        for model, _, jobs in work:
+            left[model] += len(jobs)
         campaign.check_disk(left)
         try:
-            with campaign.console.progress("run", left, "episodes") as progress:
+            with campaign.console.progress("run", sum(left.values()), "episodes") as progress:
                 campaign.show_on(progress)
                 for model, cell, jobs in work:
                     if jobs and not campaign.stopped:
