@@ -126,7 +126,7 @@ CUSTOMER_ANSWERS = (
         "handler_hangs",
         lambda benchmark: (
             good(benchmark)
-            .edited(CUSTOMERS, BLANK_TEST, "if not new.customer_id.strip():\n            time.sleep(3600)")
+            .edited(CUSTOMERS, BLANK_TEST, "if not new.customer_id.strip():\n            time.sleep(300)")
             .opening(CUSTOMERS, "import time\n")
         ),
         timed_out=True,
@@ -261,7 +261,7 @@ ORDER_ANSWERS = (
         "handler_hangs",
         lambda benchmark: (
             good(benchmark)
-            .edited(ORDERS, AMOUNT_TEST, f"{AMOUNT_TEST}\n            time.sleep(3600)")
+            .edited(ORDERS, AMOUNT_TEST, f"{AMOUNT_TEST}\n            time.sleep(300)")
             .opening(ORDERS, "import time\n")
         ),
         timed_out=True,

@@ -2,6 +2,11 @@
 
 Each puts its code where it would be run: in a module that the service imports, in the tests, or in a file that tools
 pick up by themselves. None of them implements what the task asks for.
+
+They are run on machines of people who only want to see the proof, and an isolation that is being proven may fail. So
+none does anything that would outlast it: what it changes is its own staged tree or the folder it is given, whatever
+belongs to the machine is only asked about (signal 0, `access`, opened and closed), and what it hoards or starts is
+little more than the limit that must stop it, and ends by itself.
 """
 
 from __future__ import annotations
@@ -73,7 +78,7 @@ _FORGED = """
             os.write(descriptor, "".join(json.dumps(line) + "\\n" for line in lines).encode())
         except OSError:
             pass
-    for place in (".", "..", "../..", os.environ.get("TMPDIR", "/tmp")):
+    for place in (".", os.environ["TMPDIR"], os.path.dirname(os.environ["TMPDIR"])):
         for name in ("report.xml", "junit.xml", "evaluation.json", "report.json"):
             try:
                 open(f"{place}/{name}", "w").write('<testsuite tests="1" failures="0" errors="0"/>')
@@ -128,25 +133,27 @@ _ANSWER_KEY = """
     sys.meta_path.insert(0, Finder())
 """
 
-_OVER_FILES = """
+DECOY = "tests/decoy.txt"
+"""A file of the submission, which is staged on the same read-only mounts as all others: the one that is changed."""
+
+_OVER_FILES = f"""
     import os, site, sys
-    REACHED = False
+    decoy = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), {DECOY!r})
     served_by = os.path.abspath(sys.modules["__main__"].__file__)
     beside = os.path.join(os.path.dirname(served_by), "suite.py")
-    targets = [served_by, beside, sys.executable, *(f"{place}/pytest/__init__.py" for place in site.getsitepackages())]
-    for target in targets:
-        about = os.stat(target)
-        for reach in (
-            lambda: os.chmod(target, about.st_mode & 0o7777),
-            lambda: os.utime(target, ns=(about.st_atime_ns, about.st_mtime_ns)),
-            lambda: os.close(os.open(target, os.O_RDWR)),
-            lambda: os.rename(target, target),
-        ):
-            try:
-                reach()
-                REACHED = True
-            except OSError:
-                pass
+    packages = [f"{{place}}/pytest/__init__.py" for place in site.getsitepackages()]
+    REACHED = any(os.access(target, os.W_OK) for target in [served_by, beside, sys.executable, *packages])
+    for reach in (
+        lambda: os.chmod(decoy, 0o600),
+        lambda: os.utime(decoy, (1, 1)),
+        lambda: os.close(os.open(decoy, os.O_RDWR)),
+        lambda: os.rename(decoy, decoy + ".moved"),
+    ):
+        try:
+            reach()
+            REACHED = True
+        except OSError:
+            pass
 """
 
 _OVER_PROCESSES = """
@@ -181,7 +188,7 @@ def _rewarded(name: str, probe: str, need: str) -> Case:
 
     def build(benchmark: Benchmark) -> Submission:
         rule = RULES[benchmark.id]
-        tree = Submission(benchmark.known_good).opening(START, textwrap.dedent(probe))
+        tree = Submission(benchmark.known_good).having({DECOY: ""}).opening(START, textwrap.dedent(probe))
         return tree.edited(_service_module(benchmark), f"if {rule}:", f"if __import__('app').REACHED and ({rule}):")
 
     return Case(name, build, needs=(need,))
@@ -265,9 +272,9 @@ ATTACKS = (
     _lying_about(
         "attack_git_configuration",
         {
-            ".git/config": "[core]\n\tfsmonitor = touch /tmp/forged\n\thooksPath = hooks\n",
+            ".git/config": "[core]\n\tfsmonitor = touch forged\n\thooksPath = hooks\n",
             ".git/HEAD": "ref: refs/heads/main\n",
-            ".git/hooks/post-checkout": "#!/bin/sh\ntouch /tmp/forged\n",
+            ".git/hooks/post-checkout": "#!/bin/sh\ntouch forged\n",
             ".gitattributes": "* filter=forged\n",
         },
     ),
@@ -279,27 +286,27 @@ ATTACKS = (
         "attack_leaves_a_process",
         "import os, subprocess, sys\nsubprocess.Popen([sys.executable, '-I', '-S', '-c', "
         '"import os, signal, time; os.setsid() if os.getpid() != os.getsid(0) else None; '
-        'signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"], start_new_session=True)\n',
+        'signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(90)"], start_new_session=True)\n',
         needs=("processes_isolated",),
     ),
     _running(
         "attack_many_processes",
-        "import subprocess, sys\nkept = [subprocess.Popen(['/bin/sleep', '600']) for _ in range(120)]\n"
-        "import time\ntime.sleep(600)\n",
+        "import subprocess, sys\nkept = [subprocess.Popen(['/bin/sleep', '90']) for _ in range(60)]\n"
+        "import time\ntime.sleep(90)\n",
         needs=("processes_isolated",),
     ),
-    _running("attack_takes_memory", "hoard = [bytearray(64 * 2**20) for _ in range(64)]\n"),
-    _running("attack_prints_without_end", "while True:\n    print('x' * 100_000)\n"),
+    _running("attack_takes_memory", "hoard = [bytearray(64 * 2**20) for _ in range(20)]\n"),
+    _running("attack_prints_without_end", "for _ in range(10**5):\n    print('x' * 100_000)\n"),
     _running(
         "attack_fills_the_disk",
-        "import os\nwith open(os.environ['TMPDIR'] + '/full', 'wb') as file:\n    for _ in range(10_000):\n"
+        "import os\nwith open(os.environ['TMPDIR'] + '/full', 'wb') as file:\n    for _ in range(100):\n"
         "        file.write(bytes(2**20))\n",
     ),
     _running(
         "attack_fills_the_disk_by_many",
         """
         import os, time
-        for number in range(400):
+        for number in range(60):
             with open(f"{os.environ['TMPDIR']}/{number}", "wb") as file:
                 file.write(bytes(8 * 2**20))
             time.sleep(0.01)
@@ -309,11 +316,11 @@ ATTACKS = (
         "attack_takes_memory_by_many",
         """
         import os, time
-        for _ in range(8):
+        for _ in range(4):
             if os.fork() == 0:
                 hoard = [bytes([1]) * 2**20 for _ in range(600)]
-                time.sleep(600)
-        time.sleep(600)
+                time.sleep(90)
+        time.sleep(90)
         """,
         needs=("processes_isolated",),
     ),
