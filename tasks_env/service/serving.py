@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import sys
 import threading
 import time
@@ -17,6 +19,7 @@ from tasks_env.service.harness.serve import NOT_COMPILED
 from tasks_env.service.processes import HARNESS, Confined, Reach, installed
 
 POLL_S = 0.02
+LONGEST_EVENT = 100
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Host:
         private.mkdir(mode=0o700)
         self._private = private
         self._limits = limits
+        self._names: dict[str, str] = {}
+        """Service → its name to those who run it: drawn, so that none knows by it which questions it will get."""
         self._ended: dict[str, int] = {}
         reading, events = os.pipe()
         try:
@@ -56,25 +61,27 @@ class Host:
 
     def socket(self, name: str) -> Path:
         """Where the service called `name` listens."""
-        return self._private / name / "socket"
+        return self._private / self._names[name] / "socket"
 
     def trouble(self, name: str) -> str | None:
         """What became of a service, if it is no longer there; null if it runs as it should."""
         if self.process.exceeded is not None:
             return f"the service was killed: {self.process.exceeded}"
-        if name in self._ended:
-            return f"the service ended (exit code {self._ended[name]}): {self.process.tail}"
+        code = self._ended.get(self._names[name])
+        if code is not None:
+            return f"the service ended (exit code {code}): {self.process.tail}"
         code = self.process.poll()
         return None if code is None else f"the service ended (exit code {code}): {self.process.tail}"
 
     @contextmanager
     def service(self, name: str) -> Iterator[Started]:
         """A service under way, or the attempt at one."""
-        self.process.tell(f"start {name}")
+        drawn = self._names[name] = secrets.token_hex(4)
+        self.process.tell(f"start {drawn}")
         try:
             yield self._start(name)
         finally:
-            self.process.tell(f"end {name}")
+            self.process.tell(f"end {drawn}")
 
     def end(self) -> None:
         """End all services and whatever they started."""
@@ -86,14 +93,14 @@ class Host:
         socket = self.socket(name)
         client = Client(str(socket), self._limits.request_s)
         while (elapsed := time.monotonic() - begun) < self._limits.start_s:
-            if self._ended.get(name) == NOT_COMPILED:
+            if self._ended.get(self._names[name]) == NOT_COMPILED:
                 return Started(self.process.tail or "a module does not compile", False, elapsed)
             trouble = self.trouble(name)
             if trouble is not None:
                 return Started(f"while it started, {trouble}", False, elapsed)
             if socket.exists():
                 try:
-                    client.get("/openapi.json")
+                    client.get("/")  # any answer will do
                 except NoAnswer:
                     pass
                 else:
@@ -104,10 +111,10 @@ class Host:
     def _listen(self, reading: int) -> None:
         """Take in which services ended by themselves."""
         with os.fdopen(reading, "r", encoding="ascii", errors="replace") as pipe:
-            for line in pipe:
-                name, _, code = line.strip().rpartition(" ")
-                if code.lstrip("-").isdigit():
-                    self._ended[name] = int(code)
+            while line := pipe.readline(LONGEST_EVENT):
+                event = re.fullmatch(r"([0-9a-f]+) (-?[0-9]{1,3})\n", line)
+                if event is not None:
+                    self._ended[event[1]] = int(event[2])
 
 
 @contextmanager

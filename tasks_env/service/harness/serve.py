@@ -78,12 +78,25 @@ def become_service(tree: Path, private: Path, events: int) -> NoReturn:
         os._exit(code & 0xFF)
 
 
+def _import_what_is_shared() -> None:
+    """Import what every service will, some of which framework and server import only once they are used."""
+    names = "fastapi", "pydantic", "uvicorn", "fastapi.responses", "fastapi.exceptions", "pydantic.alias_generators"
+    fastapi, pydantic, uvicorn, *_ = map(importlib.import_module, names)
+
+    def endpoint(body: object) -> object:
+        return body
+
+    endpoint.__annotations__ = dict.fromkeys(("body", "return"), pydantic.create_model("Body", name=(str, ...)))
+    application = fastapi.FastAPI()
+    application.post("/")(endpoint)
+    uvicorn.Config(application, log_level="warning", access_log=False).load()
+
+
 def main(tree: str, private: str, events: str, *sites: str) -> int:
     """Carry out commands until standard input ends."""
     sys.path.extend(sites)
     gc.disable()  # what is imported stays
-    for module in ("fastapi", "fastapi.responses", "fastapi.exceptions", "uvicorn", "uvicorn.protocols.http.h11_impl"):
-        importlib.import_module(module)
+    _import_what_is_shared()
     gc.freeze()
     gc.enable()
     pipe = int(events)
