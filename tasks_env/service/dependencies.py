@@ -27,6 +27,8 @@ _VENDORED_FOLDER = re.compile(
 )
 _ARCHIVE = re.compile(r".*\.(whl|egg|zip|pyz|tar|tgz|gz|bz2|xz|7z)")
 _COMMENT = re.compile(r"(^|\s)#.*")
+LONGEST_CHAIN = 100
+"""Names joined by dots. Parsers of Python and TOML take time and memory that grow with the square of them."""
 
 
 def new_dependencies(
@@ -51,7 +53,7 @@ def declared_names(path: str, content: bytes) -> set[str] | None:
     """The distributions that a manifest names, in normal form; null if it cannot be read."""
     name, text = PurePosixPath(path).name, content.decode("utf-8", "replace")
     reader = next((read for ending, read in _READERS if name.endswith(ending)), None)
-    if reader is None:
+    if reader is None or any(line.count(".") > LONGEST_CHAIN for line in text.splitlines()):
         return None
     try:
         return {re.sub(r"[-_.]+", "-", each).lower() for each in reader(text)}
@@ -91,10 +93,23 @@ def _imported(baseline: Files, tree: Tree, known: set[str]) -> Iterator[str]:
     for path, content in sorted(tree.files.items()):
         if not path.endswith(".py") or content == baseline.get(path):
             continue
+        if _has_long_chain(content.decode("utf-8", "replace")):
+            yield f"{path}: more than {LONGEST_CHAIN} names joined by dots, so its imports cannot be read"
+            continue
         for module in sorted(_top_level_imports(content)):
             if module not in known and module not in sys.stdlib_module_names and module not in told:
                 told.add(module)
                 yield f"{path}: imports {module}, which nothing declares"
+
+
+def _has_long_chain(text: str) -> bool:
+    """Whether more than `LONGEST_CHAIN` names stand one after the other with nothing but dots and space between."""
+    names = 0
+    for part in text.split("."):
+        names = names + 1 if part.strip(" \t\f\r\n\\").isidentifier() else 0
+        if names > LONGEST_CHAIN:
+            return True
+    return False
 
 
 def _top_level_imports(content: bytes) -> set[str]:

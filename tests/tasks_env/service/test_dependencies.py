@@ -26,6 +26,20 @@ def test_the_baseline_has_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "content", "said"),
+    [
+        ("app/main.py", b"import " + b".".join([b"a"] * 60_000), "more than 100 names joined by dots"),
+        ("app/main.py", b"import " + b".\\\n".join([b"a"] * 60_000), "more than 100 names joined by dots"),
+        ("pyproject.toml", b".".join([b"a"] * 60_000) + b" = 1", "cannot be read"),
+        ("pyproject.toml", b'"a b" .' * 30_000 + b"c = 1", "cannot be read"),
+    ],
+)
+def test_what_would_take_a_parser_gigabytes_is_not_parsed(path: str, content: bytes, said: str) -> None:
+    [line] = found({path: content})
+    assert said in line
+
+
+@pytest.mark.parametrize(
     "manifest",
     [
         b'[project]\ndependencies = ["fastapi", "pydantic-core", "requests>=2; python_version > \'3\'"]\n',
