@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import platform
 import secrets
-import shutil
 import sys
 import tempfile
 import threading
@@ -46,7 +45,7 @@ from tasks_env.service.processes import HARNESS, Confined, Reach, installed
 from tasks_env.service.scope import lies_in, unrelated
 from tasks_env.service.serving import Host, Started, hosting
 from tasks_env.service.suites import SuiteResult, SuiteRunner
-from tasks_env.service.trees import Changes, Tree, changes, read_tree, tree_hash, write_tree
+from tasks_env.service.trees import Changes, Tree, changes, read_tree, remove_tree, tree_hash, write_tree
 
 DETAIL_CHARS = 500
 LISTED = 3
@@ -58,6 +57,9 @@ class Findings:
 
     results: dict[str, CriterionResult] = field(default_factory=dict)
     reaches: list[Reach] = field(default_factory=list)
+    own_tests: bool | None = None
+    dependencies: list[str] = field(default_factory=list)
+    unrelated: Mapping[str, str] = field(default_factory=dict)
 
     def settle(
         self, criterion: Criterion, problems: Sequence[str], seconds: float = 0.0, timed_out: bool = False
@@ -113,17 +115,15 @@ class Evaluator:
         try:
             tree = self._read(folder)
             self._control(draw)
-            findings, own_tests = self._findings(tree, draw, order)
-            if findings.timed_out:
-                self._control(draw, again=True)
+            findings = self._judged(tree, draw, order)
         except EvidenceError as error:
             return no_verdict(self.benchmark, str(error), run_id, draw)
-        except OSError as error:  # what a submission writes and starts is bounded, so this is the machine
+        except OSError as error:  # also with the control, so this is the machine
             why = (
                 f"the evaluator cannot work here: {error.strerror or error} ({error.filename or 'no file'}); make room"
             )
             return no_verdict(self.benchmark, f"{why} and evaluate again", run_id, draw)
-        return self._verdict(tree, findings, own_tests, run_id, draw)
+        return self._verdict(tree, findings, run_id, draw)
 
     def close(self) -> None:
         """End the processes that it keeps; it can be used again all the same."""
@@ -144,8 +144,26 @@ class Evaluator:
             )
         try:
             return read_tree(folder, self.benchmark.contract.ignored_paths, self._limits.bounds)
+        except PermissionError as error:  # modes come with a submission
+            return Tree(refused={folder.name: f"a folder that cannot be read: {error.strerror}"})
         except OSError as error:
             raise EvidenceError(f"{folder}: the submission cannot be read: {error.strerror}") from None
+
+    def _judged(self, tree: Tree, draw: int, order: int) -> Findings:
+        """What the checks find. Whatever breaks them, or takes too long, is the submission's doing if the control still
+        passes. Raises `EvidenceError` if it does not."""
+        try:
+            findings = self._findings(tree, draw, order)
+        except Exception as error:  # noqa: BLE001 - nobody leaves the count of failures by breaking the evaluator
+            self._control(draw, again=True)
+            findings = Findings()
+            [starts] = self._criteria("starts")
+            what = f"{type(error).__name__}: {error}"
+            findings.settle(starts, [f"the evaluator cannot take this tree ({what}), but the known-good one"])
+        else:
+            if findings.timed_out:
+                self._control(draw, again=True)
+        return findings
 
     def _control(self, draw: int, again: bool = False) -> None:
         """Judge the known-good submission the same way. Raises `EvidenceError` unless it passes.
@@ -155,7 +173,7 @@ class Evaluator:
         with self._control_lock:
             if self._control_passed and not again:
                 return
-            findings, _ = self._findings(Tree(files=dict(self.benchmark.known_good)), draw, draw)
+            findings = self._findings(Tree(files=dict(self.benchmark.known_good)), draw, draw)
             failed = [result for result in findings.results.values() if result.status != "pass"]
             self._control_passed = not failed
             self._machine = _environment(findings.reaches)
@@ -166,16 +184,16 @@ class Evaluator:
                 "can be said of any submission; look at the machine (load, memory, packages) and evaluate again"
             )
 
-    def _findings(self, tree: Tree, draw: int, order: int) -> tuple[Findings, bool | None]:
+    def _findings(self, tree: Tree, draw: int, order: int) -> Findings:
         findings = Findings()
         difference = changes(self.benchmark.baseline, tree)
         with working_folder() as work:
             staged = work / "tree"
             write_tree(staged, tree.files)
             self._ask(findings, staged, work, draw, order)
-            own_tests = self._own_tests(findings, staged, work, tree, difference)
+            findings.own_tests = self._own_tests(findings, staged, work, tree, difference)
         self._look(findings, tree, difference)
-        return findings, own_tests
+        return findings
 
     def _ask(self, findings: Findings, staged: Path, work: Path, draw: int, order: int) -> None:
         """The checks that need the service to run: a fresh one for each suite."""
@@ -232,8 +250,10 @@ class Evaluator:
     def _look(self, findings: Findings, tree: Tree, difference: Changes) -> None:
         """The checks that only look at the files."""
         [dependencies], [scope] = self._criteria("dependencies"), self._criteria("scope")
-        findings.settle(dependencies, self._dependencies(tree))
-        findings.settle(scope, [f"{path}: {why}" for path, why in self._unrelated(tree, difference).items()])
+        findings.dependencies = self._dependencies(tree)
+        findings.settle(dependencies, findings.dependencies)
+        findings.unrelated = self._unrelated(tree, difference)
+        findings.settle(scope, [f"{path}: {why}" for path, why in findings.unrelated.items()])
 
     def _dependencies(self, tree: Tree) -> list[str]:
         contract = self.benchmark.contract
@@ -267,8 +287,9 @@ class Evaluator:
             return False if files else None
         private = work / "own-tests"
         private.mkdir(mode=0o700)
-        script, cache = str(HARNESS / "own_tests.py"), str(private / "cache")
-        command = [sys.executable, "-I", "-S", script, str(staged), cache, json.dumps(files), *installed()]
+        script, cache, listed = str(HARNESS / "own_tests.py"), str(private / "cache"), private / "tests.json"
+        listed.write_text(json.dumps(files), encoding="ascii")  # no argument could hold them all
+        command = [sys.executable, "-I", "-S", script, str(staged), cache, str(listed), *installed()]
         process = Confined(command, staged, private, self._limits)
         try:
             return process.wait(self._limits.suite_s) == 0
@@ -278,7 +299,7 @@ class Evaluator:
     def _criteria(self, check: str) -> list[Criterion]:
         return [criterion for criterion in self.benchmark.contract.criteria if criterion.check == check]
 
-    def _verdict(self, tree: Tree, findings: Findings, own_tests: bool | None, run_id: str, draw: int) -> Evaluation:
+    def _verdict(self, tree: Tree, findings: Findings, run_id: str, draw: int) -> Evaluation:
         difference = changes(self.benchmark.baseline, tree)
         criteria = [findings.results.get(each.id) or _not_reached(each) for each in self.benchmark.contract.criteria]
         failed = {each.check for each in self.benchmark.contract.criteria if findings.failed([each])}
@@ -295,11 +316,11 @@ class Evaluator:
             detail="",
             criteria=criteria,
             task_attempted=bool(difference.all),
-            agent_tests_passed=own_tests,
+            agent_tests_passed=findings.own_tests,
             quality=Quality(
                 changed_files=difference.all,
-                unrelated_files=list(self._unrelated(tree, difference)),
-                new_dependencies=self._dependencies(tree),
+                unrelated_files=list(findings.unrelated),
+                new_dependencies=findings.dependencies,
                 baseline_tests_removed=[path for path in difference.removed if lies_in(path, tests)],
             ),
             environment=_environment(findings.reaches),
@@ -330,7 +351,7 @@ def working_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
 
 
 def _origin(benchmark: Benchmark, run_id: str, draw: int) -> dict[str, Any]:

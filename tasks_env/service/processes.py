@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +33,7 @@ OPEN_FILES = 256
 TAIL_CHARS = 400
 WATCH_S = 0.25
 MOST_FILES = 1000
+"""Folders included."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ class Confined:
                 (processes, limits.processes, f"it ran more than {limits.processes} processes"),
                 (resident, limits.resident_mb * 2**20, f"it used more than {limits.resident_mb} MB of memory"),
                 (written, limits.written_mb * 2**20, f"it wrote more than {limits.written_mb} MB"),
-                (files, MOST_FILES, f"it wrote more than {MOST_FILES} files"),
+                (files, MOST_FILES, f"it wrote more than {MOST_FILES} files and folders, or hid some"),
             ):
                 if amount > most:
                     self._kill_for(what)
@@ -238,13 +241,22 @@ def _descendants(pid: int) -> tuple[int, int]:
 
 
 def _extent(folder: Path) -> tuple[int, int]:
-    """How many files lie under a folder, and their bytes on the disk; it stops to count where there are too many."""
-    count, size = 0, 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            count += 1
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(where, name)).st_blocks * 512  # noqa: PTH118 - many times a second
-        if count > MOST_FILES:
-            break
+    """How many files and folders lie under a folder, and their bytes on the disk.
+
+    It stops to count where there are too many; a folder that cannot be looked into, for its depth or its mode, counts
+    as too many.
+    """
+    count, size, folders = 0, 0, [str(folder)]
+    while folders and count <= MOST_FILES:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in islice(entries, MOST_FILES + 1):
+                    count += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(entry.path)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+                return MOST_FILES + 1, size
     return count, size

@@ -6,10 +6,12 @@ takes, are read; every other entry is named with the reason, and is never follow
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 
 from tasks_env.canonical import content_hash
@@ -19,6 +21,8 @@ Files = Mapping[str, bytes]
 
 LONGEST_PATH = 240
 DEEPEST = 20
+MOST_LISTED = 100_000
+"""Entries of one folder that are looked at, many times what any benchmark allows in all."""
 BYTECODE = (".pyc", ".pyo", ".so", ".pyd", ".dylib", ".dll")
 """What can be imported and not be reviewed."""
 
@@ -56,15 +60,16 @@ def read_tree(root: Path, ignored: Sequence[str], bounds: Bounds) -> Tree:
     Raises:
         OSError: `root` itself is no readable folder.
     """
-    tree, seen, total = Tree(), 0, 0
-    for relative, entry in _entries(root, ignored):
-        seen += 1
+    tree, total = Tree(), 0
+    for seen, (relative, entry, reason) in enumerate(_entries(root, ignored), start=1):
         if seen > bounds.files:
             tree.refused[relative] = (
                 f"the tree has more than {bounds.files} entries; this one and the rest are not read"
             )
             break
-        reason = _refusal(relative, entry, bounds)
+        if reason is None and entry.is_dir(follow_symlinks=False) and relative.count("/") < DEEPEST:
+            continue
+        reason = reason or _refusal(relative, entry, bounds)
         if reason is None and total + (size := entry.stat(follow_symlinks=False).st_size) > bounds.total_bytes:
             reason = f"the files before it and it are larger than {bounds.total_bytes} bytes"
         if reason is not None:
@@ -80,27 +85,31 @@ def read_tree(root: Path, ignored: Sequence[str], bounds: Bounds) -> Tree:
     return tree
 
 
-def _entries(root: Path, ignored: Sequence[str]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Everything but ordinary folders, sorted by name within each folder."""
-    folders: list[tuple[str, Path]] = [("", root)]
+def _entries(root: Path, ignored: Sequence[str]) -> Iterator[tuple[str, os.DirEntry[str], str | None]]:
+    """Every entry with what is wrong with it as a folder, sorted by name within each folder."""
+    folders: list[os.DirEntry[str] | None] = [None]
+    prefixes = [""]
     while folders:
-        prefix, folder = folders.pop()
+        above, prefix = folders.pop(), prefixes.pop()
         try:
-            with os.scandir(folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
-        except OSError:
-            if not prefix:
+            with os.scandir(root if above is None else above.path) as found:
+                entries = sorted(islice(found, MOST_LISTED), key=lambda entry: entry.name)
+        except OSError as error:
+            if above is None:
                 raise
+            yield prefix.rstrip("/"), above, f"a folder that cannot be read: {error.strerror}"
             continue
         inner = []
         for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if is_folder and entry.name in ignored:
+                continue
             relative = f"{prefix}{entry.name}"
-            if entry.is_dir(follow_symlinks=False) and relative.count("/") < DEEPEST:
-                if entry.name not in ignored:
-                    inner.append((f"{relative}/", Path(entry.path)))
-            else:
-                yield relative, entry
+            yield relative, entry, None
+            if is_folder and relative.count("/") < DEEPEST:
+                inner.append(entry)
         folders += reversed(inner)
+        prefixes += [f"{prefix}{entry.name}/" for entry in reversed(inner)]
 
 
 def _refusal(relative: str, entry: os.DirEntry[str], bounds: Bounds) -> str | None:
@@ -134,6 +143,37 @@ def _encodable(name: str) -> bool:
 def tree_hash(files: Files) -> str:
     """SHA-256 over all paths and contents."""
     return content_hash({path: files[path].hex() for path in sorted(files)})
+
+
+def remove_tree(root: Path) -> None:
+    """Remove a folder with all that a submission may have left in it: however deep, whatever its modes.
+
+    Every folder is moved to the top before it is looked into, so that no path and no recursion grows with the depth.
+    What cannot be removed is left.
+    """
+    names = (root / f".{number}" for number in count())
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        for path in _listed(folder):
+            with contextlib.suppress(OSError):
+                if path.is_symlink() or not path.is_dir():
+                    path.unlink()
+                else:
+                    path.chmod(0o700)  # else it could be neither moved nor looked into
+                    folders.append(path.rename(next(names)))
+        if folder != root:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+    with contextlib.suppress(OSError):
+        root.rmdir()
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
 
 
 def write_tree(root: Path, files: Files) -> None:

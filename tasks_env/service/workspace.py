@@ -118,6 +118,8 @@ def _clean(path: str, argument: str) -> str:
     """A path in its one form: relative, without `.`, `..` or what a file system may take for something else."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     usable = path.isprintable() and not path.startswith("/") and "\\" not in path and ".." not in parts and parts
+    if usable and len(path.encode()) > LONGEST_PATH:
+        raise ToolError(f"the path is longer than {LONGEST_PATH} bytes", argument)
     if not usable or any(part != part.strip() for part in parts):
         raise ToolError("expected a path from the root of the service, such as app/main.py, without '..'", argument)
     return "/".join(parts)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import stat
 from typing import Any
 
 ANSWER_BYTES = 1_000_000
@@ -71,6 +74,9 @@ class Client:
             raise NoAnswer(f"{method} {path}: {error}") from None
 
     async def _exchange(self, request: bytes) -> bytes:
+        folder = os.path.dirname(self._socket)  # noqa: PTH120 - no import for one look
+        if not stat.S_ISSOCK(os.lstat(self._socket).st_mode) or os.path.realpath(folder) != folder:
+            raise NoAnswer("what lies at the service's place is no socket of its own")
         async with asyncio.timeout(self._seconds):
             reader, writer = await asyncio.open_unix_connection(self._socket)
             try:
@@ -93,8 +99,8 @@ def _dumped(value: Any) -> bytes:
 def _parsed(data: bytes) -> Answer:
     head, separator, body = data.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if not separator or not words[0].startswith("HTTP/1.") or len(words) < 2 or not words[1].isdigit():
+    status = re.match(r"HTTP/1\.[01] ([1-5][0-9][0-9])(?: |$)", lines[0], re.ASCII)
+    if not separator or status is None:
         raise NoAnswer(f"not HTTP: {data[:80]!r}")
     headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
-    return Answer(int(words[1]), headers, body)
+    return Answer(int(status[1]), headers, body)

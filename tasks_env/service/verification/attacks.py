@@ -313,6 +313,16 @@ ATTACKS = (
         """,
     ),
     _running(
+        "attack_fills_the_disk_by_folders",
+        """
+        import os
+        os.chdir(os.environ["TMPDIR"])
+        for _ in range(3000):
+            os.mkdir("deeper")
+            os.chdir("deeper")
+        """,
+    ),
+    _running(
         "attack_takes_memory_by_many",
         """
         import os, time

@@ -91,6 +91,9 @@ def test_what_is_sent_is_one_plain_request(socket: Path) -> None:
         b"HTTP/2 200\r\n\r\n",
         b"SSH-2.0-x\r\n\r\n",
         b"\xff\r\n\r\n",
+        b"HTTP/1.1 \xb200 OK\r\n\r\n",  # a digit, and no number
+        b"HTTP/1.1 " + b"4" * 5000 + b" OK\r\n\r\n",
+        b"HTTP/1.1 4000 OK\r\n\r\n",
     ],
 )
 def test_what_is_no_http_is_no_answer(socket: Path, data: bytes) -> None:
@@ -127,6 +130,16 @@ def test_a_dripping_answer_does_not_outlast_the_limit(socket: Path) -> None:
     with listening(socket, speak), pytest.raises(TooSlow, match=r"no answer within 0\.5 s"):
         Client(str(socket), 0.5).get("/x")
     assert time.monotonic() - started < 10
+
+
+def test_another_servers_socket_is_not_asked(socket: Path) -> None:
+    """A submission may put a link where its own socket should be."""
+    with listening(socket, saying(b"HTTP/1.1 200 OK\r\n\r\n")):
+        (socket.parent / "link").symlink_to(socket)
+        (socket.parent / "folder").symlink_to(socket.parent)
+        for place in (socket.parent / "link", socket.parent / "folder" / "s"):
+            with pytest.raises(NoAnswer, match="no socket of its own"):
+                Client(str(place), 5).get("/")
 
 
 def test_nobody_there_is_no_answer(socket: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from tasks_env.service.benchmark import Benchmark, load_benchmark
 from tasks_env.service.errors import EvidenceError
 from tasks_env.service.evaluation import Evaluation
-from tasks_env.service.evaluator import Evaluator
-from tasks_env.service.trees import write_tree
+from tasks_env.service.evaluator import Evaluator, Findings
+from tasks_env.service.trees import Tree, write_tree
 from tasks_env.service.verification.case import good
 
 pytestmark = pytest.mark.slow
@@ -135,6 +135,44 @@ def test_an_unreadable_file_is_the_submissions_failure(evaluator: Evaluator, tmp
     evaluation = evaluator.evaluate(folder)
     assert evaluation.exit_code == 21
     assert evaluation.quality.unrelated_files == ["app/orders/pipe", "tests/secret"]
+
+
+def test_own_tests_with_long_names_cannot_break_the_evaluator(evaluator: Evaluator, tmp_path: Path) -> None:
+    """Once their names were arguments, of which the kernel takes no more than 128 kB."""
+    own = {f"tests/test_{'é' * 90}{number}.py": b"def test_it():\n    pass\n" for number in range(200)}
+    evaluation = evaluator.evaluate(submitted(tmp_path, {**evaluator.benchmark.known_good, **own}))
+    assert (evaluation.exit_code, evaluation.agent_tests_passed) == (0, True)
+
+
+def test_a_folder_without_permission_is_the_submissions_failure(
+    evaluator: Evaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> Tree:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tasks_env.service.evaluator.read_tree", refuse)
+    evaluation = evaluator.evaluate(submitted(tmp_path, dict(evaluator.benchmark.known_good)))
+    assert evaluation.exit_code == 10
+    assert "submission" in evaluation.quality.unrelated_files
+
+
+@pytest.mark.parametrize("error", [ValueError("never thought of"), OSError(7, "Argument list too long")])
+def test_what_breaks_the_evaluator_but_not_on_the_control_is_the_submissions_failure(
+    evaluator: Evaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    findings = evaluator._findings
+
+    def broken(tree: Tree, draw: int, order: int) -> Findings:
+        if tree.files != evaluator.benchmark.known_good:
+            raise error
+        return findings(tree, draw, order)
+
+    monkeypatch.setattr(evaluator, "_findings", broken)
+    evaluation = evaluator.evaluate(submitted(tmp_path, dict(evaluator.benchmark.baseline)))
+    assert (evaluation.exit_code, evaluation.failure_class) == (10, "F04")
+    assert str(error) in evaluation.criterion("AC1").detail
+    monkeypatch.setattr(evaluator, "_control", _too_slow_by_now)
+    assert evaluator.evaluate(tmp_path / "submission").exit_code == 30
 
 
 def test_a_machine_that_is_too_slow_for_the_control_gives_no_verdict(tmp_path: Path) -> None:

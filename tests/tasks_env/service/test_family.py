@@ -223,6 +223,12 @@ def test_a_file_cannot_take_the_place_of_a_folder(path: str) -> None:
         Workspace(FILES).call("write_file", {"path": path, "content": ""})
 
 
+def test_a_path_that_no_file_system_takes_is_refused() -> None:
+    """It would keep the evaluator from staging what was handed in."""
+    with pytest.raises(ToolError, match="longer than 200 bytes"):
+        Workspace(FILES).call("write_file", {"path": f"tests/test_{'é' * 150}.py", "content": ""})
+
+
 def test_what_is_not_there_is_an_error_that_says_what_to_do() -> None:
     workspace = Workspace(FILES)
     with pytest.raises(ToolError, match=r"there is no file app/none\.py; \{tool:list_files\} shows"):

@@ -180,6 +180,29 @@ def test_too_much_output_is_the_end_of_it(work: Path) -> None:
     assert process.exceeded == "it printed more than 1000 kB"
 
 
+@pytest.mark.parametrize(
+    "more",
+    ["os.mkdir(str(number))", "os.mkdir('d'); os.chdir('d')", "os.mkdir('d' * 99); os.chdir('d' * 99)"],
+    ids=["many", "deep", "longer-than-paths"],
+)
+def test_too_many_folders_are_the_end_of_it_and_are_removed(more: str) -> None:
+    """The walk that counts them must neither pass folders over nor fall over their depth."""
+    with working_folder() as work:
+        (work / "tree").mkdir()
+        (work / "private").mkdir()
+        probe = f"""
+            import time
+            os.chdir(os.environ["TMPDIR"])
+            for number in range(2000):
+                {more}
+            time.sleep(60)
+        """
+        process, _ = ran(work, probe)
+    assert process.exceeded is not None
+    assert process.exceeded.startswith("it wrote more than 1000 files and folders")
+    assert not work.exists()
+
+
 def test_memory_and_file_size_are_bounded(work: Path) -> None:
     probe = """
         found = []

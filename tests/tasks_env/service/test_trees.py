@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tasks_env.service.trees import Bounds, Tree, changes, read_tree, tree_hash, write_tree
+from tasks_env.service.trees import Bounds, Tree, changes, read_tree, remove_tree, tree_hash, write_tree
 
 BOUNDS = Bounds(files=50, file_bytes=1000, total_bytes=5000)
 CACHES = ("__pycache__",)
@@ -37,6 +38,43 @@ def test_links_are_named_and_never_followed(tmp_path: Path) -> None:
     tree = read_tree(root, CACHES, BOUNDS)
     assert tree.files == {}
     assert tree.refused == dict.fromkeys(["dangling", "file", "folder"], "a symbolic link")
+
+
+def test_folders_count_as_entries(tmp_path: Path) -> None:
+    for number in range(51):
+        (tmp_path / f"{number:02}").mkdir()
+    assert list(read_tree(tmp_path, CACHES, BOUNDS).refused) == ["50"]
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tree(tmp_path, {"a/x": b"x", "b/y": b"y"})
+    scan = os.scandir
+
+    def scandir(path: str | Path) -> Any:
+        if Path(path).name == "a":
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    monkeypatch.setattr("tasks_env.service.trees.os.scandir", scandir)
+    tree = read_tree(tmp_path, CACHES, BOUNDS)
+    assert (tree.files, tree.refused) == ({"b/y": b"y"}, {"a": "a folder that cannot be read: Permission denied"})
+
+
+def test_a_tree_of_any_depth_and_mode_is_removed(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write_tree(root, {"a/b/c": b"", "locked/d": b""})
+    (root / "outside").symlink_to(tmp_path)
+    (root / "locked").chmod(0)
+    here = os.open(root / "a", os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("deep", dir_fd=here)
+        inner = os.open("deep", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(here)
+    (tmp_path / "kept").write_text("")
+    remove_tree(root)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_a_cache_that_is_a_link_is_no_cache(tmp_path: Path) -> None:
