@@ -41,7 +41,8 @@ from tasks_env.service.evaluation import (
     Evaluation,
     Quality,
 )
-from tasks_env.service.processes import HARNESS, Confined, Reach, installed
+from tasks_env.service.nursery import Nursery
+from tasks_env.service.processes import HARNESS, Confined, Reach, executing, installed
 from tasks_env.service.scope import lies_in, unrelated
 from tasks_env.service.serving import Host, Started, hosting
 from tasks_env.service.suites import SuiteResult, SuiteRunner
@@ -100,6 +101,7 @@ class Evaluator:
         self._machine = _environment([])
         self._control_lock = threading.Lock()
         self._idle_runners: list[SuiteRunner] = []
+        self._nursery = Nursery()
 
     def evaluate(
         self, folder: Path, *, run_id: str = "evaluation", draw: int | None = None, order: int | None = None
@@ -129,6 +131,7 @@ class Evaluator:
         """End the processes that it keeps; it can be used again all the same."""
         while self._idle_runners:
             self._idle_runners.pop().end()
+        self._nursery.end()
 
     def machine(self) -> Environment:
         """What submissions are kept from here, as the control was. Raises `EvidenceError`."""
@@ -198,7 +201,7 @@ class Evaluator:
     def _ask(self, findings: Findings, staged: Path, work: Path, draw: int, order: int) -> None:
         """The checks that need the service to run: a fresh one for each suite."""
         [starts] = self._criteria("starts")
-        with hosting(staged, work / "services", self._limits) as host, self._suite_runner() as suites:
+        with hosting(staged, work / "services", self._limits, self._nursery) as host, self._suite_runner() as suites:
             findings.reaches.append(host.reach)
             with host.service("baseline") as started:
                 problems = [started.problem] if started.problem else []
@@ -290,7 +293,7 @@ class Evaluator:
         script, cache, listed = str(HARNESS / "own_tests.py"), str(private / "cache"), private / "tests.json"
         listed.write_text(json.dumps(files), encoding="ascii")  # no argument could hold them all
         command = [sys.executable, "-I", "-S", script, str(staged), cache, str(listed), *installed()]
-        process = Confined(command, staged, private, self._limits)
+        process = Confined(executing(command), staged, private, self._limits)
         try:
             return process.wait(self._limits.suite_s) == 0
         finally:

@@ -14,11 +14,11 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Protocol
 
 from tasks_env.service.benchmark import Limits
 
@@ -45,20 +45,62 @@ class Reach:
     files_isolated: bool = False
 
 
+class Running(Protocol):
+    """A process, as `subprocess` has it."""
+
+    @property
+    def pid(self) -> int:
+        """It leads a process group of the same number."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """What it reads."""
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """What it prints, errors included."""
+
+    def poll(self) -> int | None:
+        """Its exit code; null while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code. Raises `subprocess.TimeoutExpired`."""
+
+
+Start = Callable[[dict[str, Any], Path, int], Running]
+"""Confinement, private folder and the descriptor that is told what was achieved → the process."""
+
+
+def executing(command: Sequence[str]) -> Start:
+    """What starts a command: program and arguments; the program is started as it is, without a shell."""
+
+    def start(confinement: dict[str, Any], private: Path, status: int) -> Running:
+        config = {**confinement, "command": list(command), "status": status}
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", str(LAUNCHER), json.dumps(config)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=constructed_environment(private),
+            cwd=private,
+            pass_fds=[status],
+            start_new_session=True,
+        )
+
+    return start
+
+
 class Confined:
     """A process of a submission.
 
     Args:
-        command: Program and arguments; the program is started as it is, without a shell.
+        start: Starts it.
         tree: The staged submission; may be read.
         private: Folder that may be written; home and place for temporary files.
         limits: Of the benchmark.
-        inherited: Descriptors that the command gets.
     """
 
-    def __init__(
-        self, command: Sequence[str], tree: Path, private: Path, limits: Limits, inherited: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, start: Start, tree: Path, private: Path, limits: Limits) -> None:
         self._limits = limits
         self._private = private
         self._output: list[bytes] = []
@@ -67,8 +109,7 @@ class Confined:
         """Which limit it ran into and was killed for."""
         self._started = time.monotonic()
         reading, status = os.pipe()
-        config = {
-            "command": list(command),
+        confinement = {
             "limits": {
                 "address_mb": limits.address_mb,
                 "cpu_s": int(limits.start_s + 3 * limits.suite_s),
@@ -78,19 +119,12 @@ class Confined:
             },
             **_readable(tree),
             "write": [str(private)],
-            "status": status,
         }
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(LAUNCHER), json.dumps(config)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=constructed_environment(private),
-                cwd=private,
-                pass_fds=[status, *inherited],
-                start_new_session=True,
-            )
+            self._process = start(confinement, private, status)
+        except BaseException:
+            os.close(reading)
+            raise
         finally:
             os.close(status)
         assert self._process.stdout is not None

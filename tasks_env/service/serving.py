@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,8 @@ from pathlib import Path
 from tasks_env.service.benchmark import Limits
 from tasks_env.service.harness.client import Client, NoAnswer
 from tasks_env.service.harness.serve import NOT_COMPILED
-from tasks_env.service.processes import HARNESS, Confined, Reach, installed
+from tasks_env.service.nursery import Nursery
+from tasks_env.service.processes import Confined, Reach
 
 POLL_S = 0.02
 LONGEST_EVENT = 100
@@ -35,7 +35,7 @@ class Started:
 class Host:
     """The process from which all services of one submission are forked."""
 
-    def __init__(self, tree: Path, private: Path, limits: Limits) -> None:
+    def __init__(self, tree: Path, private: Path, limits: Limits, nursery: Nursery) -> None:
         private.mkdir(mode=0o700)
         self._private = private
         self._limits = limits
@@ -44,8 +44,7 @@ class Host:
         self._ended: dict[str, int] = {}
         reading, events = os.pipe()
         try:
-            command = [sys.executable, "-I", "-S", str(HARNESS / "serve.py"), str(tree), str(private), str(events)]
-            self.process = Confined([*command, *installed()], tree, private, limits, inherited=[events])
+            self.process = Confined(nursery.host(tree, private, events), tree, private, limits)
         except BaseException:
             os.close(reading)
             raise
@@ -118,9 +117,9 @@ class Host:
 
 
 @contextmanager
-def hosting(tree: Path, private: Path, limits: Limits) -> Iterator[Host]:
+def hosting(tree: Path, private: Path, limits: Limits, nursery: Nursery) -> Iterator[Host]:
     """A host for the staged `tree`, ended with everything that it started."""
-    host = Host(tree, private, limits)
+    host = Host(tree, private, limits, nursery)
     try:
         yield host
     finally:

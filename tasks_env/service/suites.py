@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks_env.service.benchmark import Limits
+from tasks_env.service.nursery import NOWHERE
 from tasks_env.service.processes import HARNESS, constructed_environment
-
-NOWHERE = Path("/")
-"""Home and working folder of a process that writes nothing."""
 
 
 @dataclass

@@ -24,6 +24,7 @@ import resource
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any
 
 NEW_USER, NEW_NET, NEW_PID, NEW_IPC, NEW_UTS = 0x10000000, 0x40000000, 0x20000000, 0x08000000, 0x04000000
@@ -45,8 +46,10 @@ SCOPES = 3
 """Abstract Unix sockets and signals, to processes outside."""
 
 
-def main(config: dict[str, Any]) -> int:  # noqa: RET503 - the command takes this process's place
-    """Start the command. Returns only in a process that waits for it, with its exit code."""
+def main(config: dict[str, Any], then: Callable[[], int] | None = None) -> int:
+    """Start the command, or, with as little reach, `then`. Returns only in a process that waits for a command, with its
+    exit code, or once `then` does.
+    """
     status = {"network_isolated": False, "processes_isolated": False, "files_isolated": False}
     apart = False
     libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -66,7 +69,9 @@ def main(config: dict[str, Any]) -> int:  # noqa: RET503 - the command takes thi
     _limit(config["limits"], apart)
     with os.fdopen(config["status"], "w") as pipe:
         json.dump(status, pipe)
-    os.execv(config["command"][0], config["command"])
+    if then is not None:
+        return then()
+    return os.execv(config["command"][0], config["command"])
 
 
 def _namespaces(libc: Any) -> tuple[bool, bool]:

@@ -1,4 +1,4 @@
-"""Serve one submission, each time afresh: `serve.py TREE PRIVATE EVENTS SITE…`.
+"""Serve one submission, each time afresh, in a process that `nursery` forked and `confined` confined.
 
 What is installed is imported once and from its ordinary caches; then, for each line `start NAME` on standard input, a
 child is forked that imports the submission and serves it on the socket PRIVATE/NAME/socket, and `end NAME` kills it.
@@ -78,8 +78,9 @@ def become_service(tree: Path, private: Path, events: int) -> NoReturn:
         os._exit(code & 0xFF)
 
 
-def _import_what_is_shared() -> None:
-    """Import what every service will, some of which framework and server import only once they are used."""
+def import_what_is_shared() -> None:
+    """Import what every service will, some of which framework and server import only once they are used; it stays."""
+    gc.disable()
     names = "fastapi", "pydantic", "uvicorn", "fastapi.responses", "fastapi.exceptions", "pydantic.alias_generators"
     fastapi, pydantic, uvicorn, *_ = map(importlib.import_module, names)
 
@@ -90,16 +91,12 @@ def _import_what_is_shared() -> None:
     application = fastapi.FastAPI()
     application.post("/")(endpoint)
     uvicorn.Config(application, log_level="warning", access_log=False).load()
-
-
-def main(tree: str, private: str, events: str, *sites: str) -> int:
-    """Carry out commands until standard input ends."""
-    sys.path.extend(sites)
-    gc.disable()  # what is imported stays
-    _import_what_is_shared()
     gc.freeze()
     gc.enable()
-    pipe = int(events)
+
+
+def host(tree: str, private: str, events: int) -> int:
+    """Carry out commands until standard input ends."""
     running: dict[int, str] = {}
     while True:
         if select.select([0], [], [], REAP_S)[0]:
@@ -110,13 +107,13 @@ def main(tree: str, private: str, events: str, *sites: str) -> int:
             if command == "start":
                 child = os.fork()
                 if not child:
-                    become_service(Path(tree), Path(private) / name, pipe)
+                    become_service(Path(tree), Path(private) / name, events)
                 running[child] = name
             for child in [pid for pid, other in running.items() if command == "end" and other == name]:
                 del running[child]
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-        _reap(running, pipe)
+        _reap(running, events)
 
 
 def _line() -> str:
@@ -141,7 +138,3 @@ def _reap(running: dict[int, str], events: int) -> None:
             return
         if child in running:
             os.write(events, f"{running.pop(child)} {os.waitstatus_to_exitcode(status)}\n".encode("ascii"))
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

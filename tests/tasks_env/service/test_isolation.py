@@ -16,7 +16,7 @@ import pytest
 
 from tasks_env.service.benchmark import LIBRARY, Limits, load_benchmark
 from tasks_env.service.evaluator import working_folder
-from tasks_env.service.processes import HARNESS, Confined, constructed_environment
+from tasks_env.service.processes import HARNESS, Confined, constructed_environment, executing
 
 LIMITS = load_benchmark("BE-001").contract.limits
 
@@ -36,7 +36,7 @@ def ran(work: Path, code: str, limits: Limits = LIMITS, seconds: float = 60) -> 
         "import json, os, sys\nfound = None\n" + textwrap.dedent(code) + "\nprint('FOUND' + json.dumps(found))\n"
     )
     command = [sys.executable, "-I", "-S", str(script)]
-    process = Confined(command, work / "tree", work / "private", limits)
+    process = Confined(executing(command), work / "tree", work / "private", limits)
     process.wait(seconds)
     process.end()
     told = process.tail.partition("FOUND")[2]

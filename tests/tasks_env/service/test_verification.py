@@ -11,6 +11,7 @@ from tasks_env.errors import UnknownName
 from tasks_env.service.benchmark import Benchmark, benchmark_ids, load_benchmark
 from tasks_env.service.evaluation import EXITS, Environment, Evaluation, Quality
 from tasks_env.service.evaluator import Evaluator
+from tasks_env.service.processes import HARNESS
 from tasks_env.service.trees import tree_hash
 from tasks_env.service.verification.answers import ANSWERS
 from tasks_env.service.verification.case import UNSOLVED, Case, good
@@ -75,15 +76,20 @@ def test_an_attack_on_isolation_succeeds_where_there_is_none(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the case would notice; what it does to get there changes nothing."""
-    launcher = tmp_path / "launcher.py"
-    launcher.write_text(
-        "import json, os, sys\n"
-        "config = json.loads(sys.argv[1])\n"
-        "os.write(config['status'], b'{}')\n"
-        "os.close(config['status'])\n"
-        "os.execv(config['command'][0], config['command'])\n"
+    script = tmp_path / "nursery.py"
+    script.write_text(
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(HARNESS)!r})\n"
+        "import confined\n"
+        "def unconfined(config, then):\n"
+        "    os.write(config['status'], b'{}')\n"
+        "    os.close(config['status'])\n"
+        "    return then()\n"
+        "confined.main = unconfined\n"
+        "import nursery\n"
+        "nursery.main(*sys.argv[1:])\n"
     )
-    monkeypatch.setattr("tasks_env.service.processes.LAUNCHER", launcher)
+    monkeypatch.setattr("tasks_env.service.nursery.SCRIPT", script)
     evaluator = Evaluator(load_benchmark("BE-002"))
     evaluation = judged(evaluator, evaluator.benchmark, find_case(evaluator.benchmark, name))
     assert evaluation.criterion("AC3").status == "pass"
