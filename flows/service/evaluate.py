@@ -24,11 +24,13 @@ def evaluate_submission(
     A file that an earlier evaluation left at `out` is gone before this one begins.
 
     Raises:
-        ConfigurationError: `out` lies in the submission, of which it would become a part.
+        ConfigurationError: `out` is a folder, or lies in the submission, of which it would become a part.
         StoreError: `out` cannot be written.
     """
     if submission.resolve() in out.resolve().parents:
         raise ConfigurationError(f"--out: {out} lies in the submission and would change it; write it somewhere else")
+    if out.is_dir():
+        raise ConfigurationError(f"--out: {out} is a folder; name the file that evaluation.json shall be")
     with storage(out):
         out.unlink(missing_ok=True)
     try:

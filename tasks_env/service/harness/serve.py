@@ -73,7 +73,7 @@ def become_service(tree: Path, private: Path, events: int) -> NoReturn:
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
     except BaseException:  # noqa: BLE001 - whatever a submission raises
-        traceback.print_exc()
+        traceback.print_exc(limit=-1)  # the end of it is what is kept
     finally:
         os._exit(code & 0xFF)
 

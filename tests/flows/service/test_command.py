@@ -67,6 +67,9 @@ def test_the_verdict_must_not_become_part_of_the_submission(capsys: pytest.Captu
     assert main([*arguments, "--out", "submission/tests/evaluation.json"]) == 2
     assert "lies in the submission and would change it" in capsys.readouterr().err
     assert not Path("submission/tests/evaluation.json").exists()
+    Path("folder").mkdir()
+    assert main([*arguments, "--out", "folder"]) == 2
+    assert "--out: folder is a folder; name the file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_a_refused_order_is_not_kept(client, customer_id, order_id, amount):
 
 def test_the_id_of_a_refused_order_is_still_free(client, customer_id, order_id, draw):
     placed(client, order_id, customer_id, -drawn_magnitude(draw))
-    succeeds(client, order_id, customer_id, drawn_magnitude(draw))
+    succeeds(client, order_id, customer_id, 25)  # not drawn: which criterion fails must not hang on it
 
 
 @pytest.mark.parametrize("amount", ACCEPTED.values(), ids=ACCEPTED)
