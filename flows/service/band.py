@@ -98,7 +98,7 @@ def _firing_lines(study: ServiceStudy, rows: Sequence[Mapping[str, Any]]) -> lis
     counts = firing([_evaluation(study, row["episode_id"]) for row in handed_in])
     lines = []
     if len(handed_in) < len(rows):
-        lines.append(f"  {len(rows) - len(handed_in)} runs handed nothing in: they fail, and reach no criterion")
+        lines.append(f"  runs that handed nothing in, which fail and reach no criterion: {len(rows) - len(handed_in)}")
     for criterion in study.benchmark.contract.criteria:
         failed, reached = counts.get(criterion.id, (0, 0))
         never = ", never fired" if reached and not failed else ""

@@ -14,6 +14,7 @@ imported once; each suite is a fork.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -92,28 +93,31 @@ def _detail(call: pytest.CallInfo[None]) -> str:
     return text.partition(" + where")[0][:DETAIL_CHARS]
 
 
+HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as `sys.path` has it
+OPTIONS = ("--quiet", "--noconftest", "--import-mode=importlib", f"--config-file={HERE}/suite.ini")
+UNCACHED = ("-p", "no:cacheprovider")
+
+
 def run(config: dict[str, Any], report: int) -> None:
     """Run one suite."""
     harness = Harness(config, report)
-    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as `sys.path` has it
-    pytest.main(
-        [
-            "--quiet",
-            "--noconftest",
-            "--import-mode=importlib",
-            f"--config-file={here}/suite.ini",
-            f"--rootdir={config['root']}",
-            "-p",
-            "no:cacheprovider",
-            *(f"{config['root']}/{file}" for file in config["files"]),
-        ],
-        plugins=[harness],
-    )
+    root = config["root"]
+    files = [f"{root}/{file}" for file in config["files"]]
+    pytest.main([*OPTIONS, *UNCACHED, f"--rootdir={root}", *files], plugins=[harness])
     harness.end()
+
+
+def warm_up() -> None:
+    """Have pytest import what it imports only once it runs: here are no tests to be found."""
+    gc.disable()
+    pytest.main([*OPTIONS, *UNCACHED, f"--rootdir={HERE}", HERE])
+    gc.freeze()
+    gc.enable()
 
 
 def main(report: int) -> None:
     """Run suites, one after the other, until standard input ends."""
+    warm_up()
     for line in sys.stdin:
         config = json.loads(line)
         child = os.fork()

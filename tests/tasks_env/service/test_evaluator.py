@@ -139,7 +139,8 @@ def test_an_unreadable_file_is_the_submissions_failure(evaluator: Evaluator, tmp
 
 def test_own_tests_with_long_names_cannot_break_the_evaluator(evaluator: Evaluator, tmp_path: Path) -> None:
     """Once their names were arguments, of which the kernel takes no more than 128 kB."""
-    own = {f"tests/test_{'é' * 90}{number}.py": b"def test_it():\n    pass\n" for number in range(200)}
+    own = {f"tests/test_{'é' * 90}{number}.py": b"" for number in range(250)}
+    own["tests/test_all.py"] = b"import os\nos._exit(0)\n"
     evaluation = evaluator.evaluate(submitted(tmp_path, {**evaluator.benchmark.known_good, **own}))
     assert (evaluation.exit_code, evaluation.agent_tests_passed) == (0, True)
 
