@@ -51,6 +51,8 @@ class CellReport(TypedDict):
 
     outcomes: dict[str, str]
     """Latest outcome by episode id."""
+    attempted: int
+    """Attempts at its episodes that came to an end, and what they spent."""
     spent_usd: float
     capped: bool
     unusable: dict[str, str]
@@ -116,8 +118,10 @@ class Campaign:
         self.ledger = Ledger(study.store.ledger, study.manifest.budget.cap_usd)
         self.halted: StudyError | None = None
         self.capped = False
+        self.attempted = 0
+        """Attempts at episodes of this campaign that came to an end."""
         self.spent_usd = 0.0
-        """By the attempts of this campaign."""
+        """By these."""
         self.unusable: dict[str, str] = {}
         """Model → why its adapter cannot be built."""
         self._environ = environ
@@ -256,9 +260,7 @@ class Campaign:
         for task, result in zip(job.conversation, summary.conversation, strict=True):
             self._count(task.episode, result.outcome)
         spent = sum(result.spent_usd for result in summary.conversation)
-        self.spent_usd += spent
-        if self._progress:
-            self._progress.advance(len(job.conversation), spend=spent)
+        self._advance(len(job.conversation), spent)
         if summary.culprit is not None:
             raise EpisodeFailed(summary, summary.culprit)
         return summary
@@ -282,6 +284,7 @@ class Campaign:
                 for episode in self.study.episodes(model, cell)
                 if episode.episode_id in self._last
             },
+            "attempted": self.attempted,
             "spent_usd": self.spent_usd,
             "capped": self.capped,
             "unusable": self.unusable,
@@ -290,13 +293,10 @@ class Campaign:
 
     def absorb(self, model: str, cell: Cell, report: CellReport) -> None:
         """Take over what another process did in a cell, and why it stopped."""
-        before = self.tally.finished
         for episode in self.study.episodes(model, cell):
             if episode.episode_id in report["outcomes"]:
                 self._count(episode, report["outcomes"][episode.episode_id])
-        self.spent_usd += report["spent_usd"]
-        if self._progress:
-            self._progress.advance(self.tally.finished - before, spend=report["spent_usd"])
+        self._advance(report["attempted"], report["spent_usd"])
         self.capped = self.capped or report["capped"]
         for name, why in report["unusable"].items():
             self._leave_out(name, why)
@@ -308,6 +308,12 @@ class Campaign:
         """Close the connections."""
         if self._client:
             await self._client.close()
+
+    def _advance(self, attempted: int, spent_usd: float) -> None:
+        self.attempted += attempted
+        self.spent_usd += spent_usd
+        if self._progress:
+            self._progress.advance(attempted, spend=spent_usd)
 
     def _count(self, episode: Episode, outcome: str) -> None:
         key = (episode.model, episode.cell.id)

@@ -10,12 +10,24 @@ StudyError              1   the work could not be done
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 
 class StudyError(Exception):
-    """Base: one paragraph that says what is wrong, where, and what to do."""
+    """Base: one paragraph that says what is wrong, where, and what to do. Survives the way to another process."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[StudyError], args: tuple[Any, ...], state: dict[str, Any]) -> StudyError:
+    """An error as it was, whatever its constructor takes."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class ConfigurationError(StudyError):

@@ -32,6 +32,8 @@ from flows.orchestration import (
     is_shared,
     labels,
     publish,
+    report_as,
+    reported_to,
     set_limits,
     shown_progress,
     take_slots,
@@ -164,6 +166,7 @@ async def _hands(campaign: Campaign) -> AsyncIterator[CarryOut]:
                     "model": model,
                     "cell_id": cell.id,
                     "origin": origin,
+                    "server": reported_to(),
                 }
                 campaign.absorb(model, cell, await ship(_cell_task(model, cell)(run_shipped_cell), parameters))
 
@@ -179,16 +182,20 @@ def _cell_task(model: str, cell: Cell) -> Callable[[Callable[..., Any]], Task[..
     )
 
 
-async def run_shipped_cell(options: Options, model: str, cell_id: str, origin: dict[str, str]) -> CellReport:
+async def run_shipped_cell(
+    options: Options, model: str, cell_id: str, origin: dict[str, str], server: dict[str, str]
+) -> CellReport:
     """Carry out what is left of a cell, in the process of a worker: one ledger and one cap with all others.
 
     Args:
         options: Of the study, the manifest's path absolute.
         origin: The provenance that every row of this run records.
+        server: The one that the study reports to.
 
     Raises:
         StudyError: this worker does not see the study that it is to work on.
     """
+    report_as(server)
     if not Path(options.manifest).is_file():
         raise StudyError(
             f"the worker on {socket.gethostname()} does not see {options.manifest}; workers and study need one shared "

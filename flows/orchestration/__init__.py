@@ -10,7 +10,7 @@ from flows.orchestration.cluster import Ship, cluster
 from flows.orchestration.deploying import deploy, work
 from flows.orchestration.ending import run_to_end
 from flows.orchestration.server import serving
-from flows.orchestration.settings import labels
+from flows.orchestration.settings import labels, report_as, reported_to
 from flows.orchestration.sharing import is_shared, set_limits, take_slots
 from flows.orchestration.standing import serve
 
@@ -23,6 +23,8 @@ __all__ = [
     "is_shared",
     "labels",
     "publish",
+    "report_as",
+    "reported_to",
     "run_to_end",
     "serve",
     "serving",

@@ -89,6 +89,18 @@ def be_worker(home: Path, environ: MutableMapping[str, str]) -> None:
         environ.setdefault(name, _QUIET[name])
 
 
+def reported_to(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables that say to which server this process reports; for `report_as` in a process elsewhere."""
+    return {name: environ[name] for name in (API_URL, EMBEDDED) if name in environ}
+
+
+def report_as(variables: Mapping[str, str], environ: MutableMapping[str, str] = os.environ) -> None:
+    """Report to the server that another process reports to, and treat it as that one does."""
+    for name in (API_URL, EMBEDDED):
+        environ.pop(name, None)
+    environ.update(variables)
+
+
 def labels(*names: str, environ: Mapping[str, str] = os.environ) -> set[str]:
     """Tags of a task, where somebody can see them.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import pickle
 import signal
 import sys
 from dataclasses import replace
@@ -16,8 +17,12 @@ from flows.campaign import Campaign
 from flows.console import Console
 from flows.context import Study
 from flows.episodes.ledger import Ledger
+from flows.errors import CellLocked, RunHalted, StoreError, StudyError
 from flows.manifest import load_manifest
-from flows.orchestration.settings import EMBEDDED
+from flows.orchestration import reported_to
+from flows.orchestration.cluster import WorkerLost
+from flows.orchestration.settings import EMBEDDED, report_as
+from flows.orchestration.sharing import LimitMissing
 from tests.flows.chaos.model import BadDay, plans_of
 from tests.flows.episodes.answering import AnsweringServer
 from tests.flows.models.fault_server import Received, Reply
@@ -92,10 +97,10 @@ def test_a_worker_on_other_sources_does_not_work_on_the_study(tmp_path: Path, se
     cell = study.cells[0].id
     origin = {"git_sha": "f" * 40, "manifest_hash": "m", "scientific_hash": study.provenance.scientific_hash}
     with pytest.raises(Exception, match=r"works from other sources than the study \(git_sha, manifest_hash\)"):
-        asyncio.run(run_shipped_cell(study.options, "served", cell, origin))
+        asyncio.run(run_shipped_cell(study.options, "served", cell, origin, reported_to()))
     elsewhere = study.options.model_copy(update={"manifest": str(tmp_path / "gone" / "experiments.yaml")})
     with pytest.raises(Exception, match=r"does not see .*gone/experiments\.yaml"):
-        asyncio.run(run_shipped_cell(elsewhere, "served", cell, origin))
+        asyncio.run(run_shipped_cell(elsewhere, "served", cell, origin, reported_to()))
 
 
 def test_a_scheduler_that_is_not_there_is_one_paragraph(
@@ -134,7 +139,9 @@ def test_a_cluster_is_either_started_or_asked(tmp_path: Path, section: dict[str,
 
 def test_what_a_worker_reports_is_what_its_leader_takes_over(tmp_path: Path, server: AnsweringServer) -> None:
     study = served_study(tmp_path, server.url)
-    server.answer_with(lambda _request: Reply(401, {"error": {"message": "who are you?"}}))
+    day = BadDay(plans_of(study), study.manifest.models["served"].pricing, 1, 0.0)
+    refused = Reply(401, {"error": {"message": "who are you?"}})
+    server.answer_with(lambda request: day(request) if len(server.requests) < 9 else refused)
     worker, leader = Campaign(study, Console(io.StringIO())), Campaign(study, Console(io.StringIO()))
     cell = study.cells[0]
 
@@ -144,7 +151,35 @@ def test_what_a_worker_reports_is_what_its_leader_takes_over(tmp_path: Path, ser
         await worker.close()
 
     asyncio.run(attempted())
-    leader.absorb("served", cell, worker.report("served", cell))
+    with leader.console.progress("run", 8, "episodes") as progress:
+        leader.show_on(progress)
+        for _ in range(2):  # the second time the same episodes are attempted again
+            leader.absorb("served", cell, worker.report("served", cell))
+    assert (progress.done, progress.spent_usd) == (2 * worker.attempted, 2 * worker.spent_usd)
+    assert worker.attempted > 0
     assert leader.tally.outcomes == worker.tally.outcomes
     assert (type(leader.halted), str(leader.halted)) == (type(worker.halted), str(worker.halted))
     assert leader.stopped
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreError(Path("/x"), "is full"),
+        CellLocked("cell c", "7"),
+        RunHalted("no"),
+        LimitMissing("requests", "is gone"),
+        WorkerLost("cell c", "killed"),
+    ],
+)
+def test_an_error_of_a_worker_comes_back_as_what_it_was(error: StudyError) -> None:
+    back = pickle.loads(pickle.dumps(error))
+    assert (type(back), str(back), vars(back).keys()) == (type(error), str(error), vars(error).keys())
+    assert back.exit_code == error.exit_code
+
+
+def test_a_worker_reports_where_the_study_reports() -> None:
+    environ = {"PREFECT_API_URL": "http://old/api", EMBEDDED: "1", "HOME": "/h"}
+    assert reported_to(environ) == {"PREFECT_API_URL": "http://old/api", EMBEDDED: "1"}
+    report_as({"PREFECT_API_URL": "http://new/api"}, environ)
+    assert environ == {"PREFECT_API_URL": "http://new/api", "HOME": "/h"}
