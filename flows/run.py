@@ -17,7 +17,8 @@ from prefect.cache_policies import CacheKeyFnPolicy
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.states import Completed
 
-from flows.campaign import Campaign, CellReport, EpisodeFailed, halt_error, summary_lines
+from flows.campaign import Campaign, CellReport, EpisodeFailed
+from flows.campaign_summary import halt_error, summary_lines
 from flows.console import Console
 from flows.context import Options, open_study
 from flows.continuity import change_lines, remember

@@ -15,7 +15,7 @@ LAYERS = (
     {"grid", "provenance", "models", "local_model", "store"},
     {"sets", "results_file", "stats"},
     {"context", "preregistration", "episodes", "report"},
-    {"analysis", "bookkeeping", "calibration", "campaign", "continuity"},
+    {"analysis", "bookkeeping", "calibration", "campaign", "campaign_summary", "continuity"},
     {"importers", "plan", "power", "readiness", "scoring", "status", "verify", "watching"},
     {"pages"},
     {"view", "replay", "local_study", "service"},

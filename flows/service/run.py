@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from flows.campaign import Campaign, halt_error, summary_lines
+from flows.campaign import Campaign
+from flows.campaign_summary import halt_error, summary_lines
 from flows.console import Console
 from flows.context import Options
 from flows.episodes.job import Job

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from flows.campaign import Campaign, EpisodeFailed, halt_error, remaining, summary_lines
+from flows.campaign import Campaign, EpisodeFailed
+from flows.campaign_summary import halt_error, remaining, summary_lines
 from flows.console import Console
 from flows.context import Study
 from flows.episodes.ledger import Ledger

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from flows import cli
 from flows.cli import main
+from flows.cli.commands import chosen_options
+from flows.cli.parser import build_parser
 from tests.flows.small_study import open_study, prepare, run_episodes, tree_bytes, write_manifest
 
 ROOT = Path(__file__).parents[2]
@@ -108,10 +109,10 @@ class TestArguments:
         assert expected in refused(capsys, *arguments)
 
     def test_options_reach_the_study(self) -> None:
-        parsed = cli._parser().parse_args(
+        parsed = build_parser().parse_args(
             ["run", "--manifest", "m.yaml", "--seed", "5", "--model", "a", "--cell", "b", "--profile", "p"]
         )
-        assert cli._options(parsed).model_dump() == {
+        assert chosen_options(parsed).model_dump() == {
             "manifest": "m.yaml",
             "profile": "p",
             "seed": 5,
@@ -119,11 +120,11 @@ class TestArguments:
             "cell": "b",
             "only": None,
         }
-        assert cli._options(cli._parser().parse_args(["run", "--only", "infra_error"])).only == "infra_error"
+        assert chosen_options(build_parser().parse_args(["run", "--only", "infra_error"])).only == "infra_error"
 
     def test_smoke_is_the_smoke_profile(self) -> None:
-        assert cli._options(cli._parser().parse_args(["score", "--smoke"])).profile == "smoke"
-        assert cli._options(cli._parser().parse_args(["score"])).profile == "full"
+        assert chosen_options(build_parser().parse_args(["score", "--smoke"])).profile == "smoke"
+        assert chosen_options(build_parser().parse_args(["score"])).profile == "full"
 
 
 class TestRefusals:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from flows.campaign import latest_outcome, summary_lines
+from flows.campaign import latest_outcome
+from flows.campaign_summary import summary_lines
 from flows.context import Options, Study
 from tests.flows.episodes.answering import AnsweringServer, Turn, said
 from tests.flows.episodes.support import http_entry, open_study, run_study

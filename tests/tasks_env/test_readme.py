@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tasks_env
-from flows.cli import _parser
+from flows.cli.parser import build_parser
 from tasks_env.contract.family import DECLARED, GENERATES, KEPT, PROOFS_HOLD
 from tasks_env.families.registration import GROUP
 from tests.tasks_env.readme_tasks import README, SEEDS, example, rendered
@@ -69,7 +69,7 @@ def test_commands_are_commands() -> None:
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "agent-bench"
-        assert _parser().parse_args(arguments).command
+        assert build_parser().parse_args(arguments).command
 
 
 def test_entry_point_is_in_the_group_that_is_read() -> None:

@@ -18,7 +18,8 @@ from typing import Any
 
 import aiohttp  # noqa: F401 - what every run would import again
 
-from flows.campaign import Campaign, halt_error, summary_lines
+from flows.campaign import Campaign
+from flows.campaign_summary import halt_error, summary_lines
 from flows.console import Console
 from flows.context import Options, Study
 from flows.episodes.job import Job

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from flows.campaign import summary_lines
+from flows.campaign_summary import summary_lines
 from flows.context import Study
 from flows.episodes.ledger import Ledger
 from flows.episodes.pricing import ENVELOPE_TOKENS, call_bound, episode_bound

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flows.campaign import halt_error, summary_lines
+from flows.campaign_summary import halt_error, summary_lines
 from flows.context import Study
 from flows.episodes.job import CONVERSATION_BROKEN
 from flows.episodes.ledger import Ledger

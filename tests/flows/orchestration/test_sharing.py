@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from flows.campaign import Campaign, halt_error
+from flows.campaign import Campaign
+from flows.campaign_summary import halt_error
 from flows.console import Console
 from flows.context import Study
 from flows.episodes.pacing import shared_limits
