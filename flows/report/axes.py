@@ -75,7 +75,8 @@ def _axis(tables: Mapping[str, pd.DataFrame], pictures: Pictures, axis: str, con
     blocks.append(_changes(own))
     tasks = deltas[(deltas["axis"] == axis) & deltas["scope"].isin(["family", "stratum"])]
     if len(tasks):
-        tasks = tasks.sort_values("family", kind="stable")
+        tasks = tasks.assign(last=tasks["level"] == MEAN_LEVEL)
+        tasks = tasks.sort_values(["family", "difficulty", "last", "level"], kind="stable")  # `all` comes first
         blocks.append(Fold("By family and difficulty, mean over models", (_changes(tasks),)))
     return Section(axis_picture(axis), title, blocks, level=3)
 
