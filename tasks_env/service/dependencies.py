@@ -64,14 +64,8 @@ def declared_names(path: str, content: bytes) -> set[str] | None:
 def _declared(baseline: Files, tree: Tree, manifests: Sequence[str]) -> Iterator[str]:
     for path in manifests:
         content = tree.files.get(path)
-        if content is None or content == baseline.get(path):
-            continue
-        before = declared_names(path, baseline[path]) if path in baseline else set()
-        after = declared_names(path, content)
-        if after is None or before is None:
-            yield f"{path}: changed so that its dependencies cannot be read"
-        else:
-            yield from (f"{path}: {name}" for name in sorted(after - before))
+        if content is not None and content != baseline.get(path):
+            yield from _added(baseline, path, content, "changed so that its dependencies cannot be read")
 
 
 def _in_other_manifests(baseline: Files, tree: Tree, manifests: Sequence[str]) -> Iterator[str]:
@@ -80,12 +74,17 @@ def _in_other_manifests(baseline: Files, tree: Tree, manifests: Sequence[str]) -
         if path in manifests or content == baseline.get(path):
             continue
         if any(pattern.fullmatch(PurePosixPath(path).name) for pattern in _MANIFESTS):
-            before = declared_names(path, baseline[path]) if path in baseline else set()
-            after = declared_names(path, content)
-            if after is None or before is None:
-                yield f"{path}: another place to declare dependencies"
-            else:
-                yield from (f"{path}: {name}" for name in sorted(after - before))
+            yield from _added(baseline, path, content, "another place to declare dependencies")
+
+
+def _added(baseline: Files, path: str, content: bytes, unreadable: str) -> Iterator[str]:
+    """The names that a manifest declares now and did not before, or `unreadable` where that cannot be said."""
+    before = declared_names(path, baseline[path]) if path in baseline else set()
+    after = declared_names(path, content)
+    if after is None or before is None:
+        yield f"{path}: {unreadable}"
+    else:
+        yield from (f"{path}: {name}" for name in sorted(after - before))
 
 
 def _imported(baseline: Files, tree: Tree, known: set[str]) -> Iterator[str]:
