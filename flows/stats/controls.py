@@ -35,7 +35,8 @@ FIELDS: dict[str, Field] = {
     "noise_floor": Field(
         "float64",
         "1.96 standard deviations of a delta of this scope when nothing is different, from the spread of the "
-        "axis's deltas about 0: of cells for `cell` and `model`, of strata for `stratum` and `overall`",
+        "axis's deltas about 0: of all cells where the scope is about one model, of all strata where it is a mean over "
+        "models",
     ),
     "intervals": Field("int64", "cell intervals on this axis"),
     "intervals_excluding_zero": Field("int64", "how many of them exclude 0"),
@@ -112,9 +113,9 @@ def excludes(estimate: Estimate, null: float = 0.0, confidence: float = 0.95) ->
 def noise_floor(deltas: Mapping[Scope, Estimate], scope: Scope) -> float | None:
     """1.96 standard deviations of a scope's delta under no effect.
 
-    The variance of a delta whose true value is 0 is estimated by its square. A model's delta is the equal-weight
-    mean of its cells', and the overall one of the strata's, so that their variance is the mean square of the
-    parts over the number of strata.
+    The variance of a delta whose true value is 0 is estimated by its square. The delta of several strata is the
+    equal-weight mean of its cells' (one model) or of its strata's (mean over models), so that its variance is the mean
+    square of all such parts over the number of strata that it averages.
 
     Args:
         deltas: The control's deltas in every scope.
@@ -122,12 +123,12 @@ def noise_floor(deltas: Mapping[Scope, Estimate], scope: Scope) -> float | None:
     Returns:
         Null if no part has a delta.
     """
-    parts = "cell" if scope.name in ("cell", "model") else "stratum"
+    parts = "cell" if scope.one_model else "stratum"
     values = {
         one: estimate.value for one, estimate in deltas.items() if one.name == parts and estimate.value is not None
     }
-    if not values:
+    averaged = len({one.strata for one in values if one.strata[0] in scope.strata})
+    if not averaged:
         return None
     mean_square = math.fsum(value**2 for value in values.values()) / len(values)
-    averaged = len({one.strata for one in values}) if scope.name in ("model", "overall") else 1
     return z_quantile(1 - ALPHA) * math.sqrt(mean_square / averaged)

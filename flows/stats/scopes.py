@@ -18,14 +18,18 @@ class Scope:
     models: tuple[int, ...]
     strata: tuple[Stratum, ...]
 
+    @property
+    def one_model(self) -> bool:
+        """Whether it is about a single model, and not a mean over models."""
+        return self.name in ("cell", "model_family", "model")
+
     def labels(self, cube: ScoreCube) -> dict[str, str]:
         """Values of the scope's columns."""
-        one_model = self.name in ("cell", "model_family", "model")
         one_stratum = self.name in ("cell", "stratum")
         one_family = one_stratum or self.name in ("model_family", "family")
         return {
             "scope": self.name,
-            "model": cube.models[self.models[0]] if one_model else ALL,
+            "model": cube.models[self.models[0]] if self.one_model else ALL,
             "family": self.strata[0].family if one_family else ALL,
             "difficulty": self.strata[0].difficulty if one_stratum else ALL,
         }

@@ -71,7 +71,7 @@ def level_spread(
 ) -> pd.DataFrame:
     """Range, its null, level SD, worst level and Cochran's Q, one row per scope x axis with several levels.
 
-    In the scopes `stratum` and `overall` an instance's value is its mean over the models that have every level.
+    In scopes over models an instance's value is its mean over the models that have every level.
 
     Args:
         frame: Results of one benchmark.
@@ -90,10 +90,9 @@ def level_spread(
             continue
         groups: dict[tuple[int, ...], list[Scope]] = {}
         for scope in all_scopes(cube):
-            models = scope.models if scope.name in ("model", "cell") else usable_models(cube, levels)
-            groups.setdefault((*models, -1) if scope.name in ("stratum", "overall") else models, []).append(scope)
-        for key, scopes in groups.items():
-            models = tuple(model for model in key if model >= 0)
+            models = scope.models if scope.one_model else usable_models(cube, levels)
+            groups.setdefault(models, []).append(scope)
+        for models, scopes in groups.items():
             blocks = _averaged(complete_blocks(cube, levels, models))
             wanted = [tuple(s for s in scope.strata if s in blocks) for scope in scopes]
             nulls = range_nulls(blocks, wanted, seed=seed, permutations=permutations)

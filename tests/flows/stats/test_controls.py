@@ -67,3 +67,16 @@ def test_a_control_that_only_met_infrastructure_errors_is_a_row_with_a_reason() 
     assert pd.isna(row["delta"])
     assert pd.isna(row["indicts_pipeline"])
     assert row["reason"] == "no instance scored in both arms"
+
+
+def test_noise_floor_of_a_family_is_that_of_a_mean_over_its_difficulties() -> None:
+    strata = (("tabular", "easy"), ("tabular", "hard"), ("query", "easy"))
+    table = negative_controls(synthetic_results(Plan(strata=strata, instances=12), seed=3), seed=1, resamples=50)
+    own = table[table["axis"] == "order"]
+    for wide, narrow, parts in (("model_family", "cell", 9), ("family", "stratum", 3)):
+        deltas = own.loc[own["scope"] == narrow, "delta"]
+        assert len(deltas) == parts
+        single = 1.959964 * np.sqrt(np.mean(np.square(deltas)))
+        rows = own[own["scope"] == wide]
+        expected = rows["family"].map({"tabular": single / np.sqrt(2), "query": single})
+        assert rows["noise_floor"].tolist() == pytest.approx(expected.tolist())

@@ -142,3 +142,18 @@ def test_unpaired_levels_are_compared_by_dealing_instances() -> None:
     assert row["p"] > 0.5
     assert row["worst_delta_naive"] == pytest.approx(-0.2)
     assert row["level_sd_reason"] == row["worst_reason"] == row["cochran_reason"] == "unpaired axis"
+
+
+def test_a_model_in_a_family_is_that_model_alone() -> None:
+    strata = (("tabular", "easy"), ("tabular", "hard"), ("query", "easy"))
+    frame = synthetic_results(Plan(strata=strata, instances=10, skill={"alpha": 0.3, "gamma": -0.3}), seed=5)
+    together = level_spread(frame, seed=1, permutations=50, splits=10)
+    columns = ["family", "range", "level_sd", "worst_level", "worst_delta_naive", "worst_delta_crossfit"]
+    for model in ("alpha", "gamma"):
+        # Alone in the table the model is also the mean over models.
+        alone = level_spread(frame[frame["model"] == model], seed=1, permutations=50, splits=10)
+        rows = together[(together["scope"] == "model_family") & (together["model"] == model)]
+        expected = alone[alone["scope"] == "family"]
+        pd.testing.assert_frame_equal(
+            rows[[*columns, "axis"]].reset_index(drop=True), expected[[*columns, "axis"]].reset_index(drop=True)
+        )
