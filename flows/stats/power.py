@@ -207,9 +207,7 @@ def general_instances(
         raise ValueError(f"need delta > 0 and variance >= 0, got {delta} and {variance}")
     floor = smallest_general_difference(variance_ml, levels, alpha=alpha, power=power)
     if delta <= floor:
-        return GeneralSize(
-            None, f"unreachable: with {levels} levels no number of instances finds less than {floor:.4f}"
-        )
+        return GeneralSize(None, _out_of_reach(floor, levels))
 
     def misses(n: float) -> bool:
         k = _k_general(n, variance, variance_ml, levels, alpha, power)
@@ -225,6 +223,13 @@ def general_instances(
         middle = (low + high) // 2
         low, high = (middle, high) if misses(middle) else (low, middle)
     return GeneralSize(high, None)
+
+
+def _out_of_reach(floor: float, levels: int) -> str:
+    if math.isinf(floor):
+        return "unreachable: one prompt says nothing of others"
+    found = f"less than {100 * floor:.1f} points" if floor < 1 else "any difference at all"
+    return f"unreachable: under {levels} prompts and tool sets no number of instances finds {found}"
 
 
 def general_power(n: float, delta: float, variance: float, variance_ml: float, levels: int) -> float:

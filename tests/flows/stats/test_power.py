@@ -151,10 +151,19 @@ def test_no_number_of_instances_gets_below_the_floor() -> None:
     assert floor > k_factor() * math.sqrt(2 * 0.0005 / 9)
     below, above = general_instances(floor * 0.99, 0.1, 0.0005, 9), general_instances(floor * 1.05, 0.1, 0.0005, 9)
     assert below.n is None
-    assert below.reason is not None
-    assert "unreachable" in below.reason
+    assert (
+        below.reason
+        == f"unreachable: under 9 prompts and tool sets no number of instances finds less than {100 * floor:.1f} points"
+    )
     assert above.n is not None
+
+
+def test_what_is_out_of_reach_says_whether_anything_would_be_found() -> None:
     assert smallest_general_difference(0.0005, 1) == INF
+    assert general_instances(0.5, 0.1, 0.0005, 1).reason == "unreachable: one prompt says nothing of others"
+    assert str(general_instances(0.9, 0.1, 0.2, 2).reason).endswith(
+        "no number of instances finds any difference at all"
+    )
 
 
 def test_general_power_at_the_needed_instances_is_the_wanted_power() -> None:
