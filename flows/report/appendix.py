@@ -86,8 +86,8 @@ METHODS = (
         "Directional: supported if the 95% interval lies beyond zero, else refuted if it lies wholly below the "
         "smallest effect of interest, else inconclusive. Equivalence: supported if the 90% interval lies within "
         "the smallest effect on both sides (two one-sided tests), refuted if the 95% interval lies beyond it. P "
-        "values invert these intervals; Holm's correction over the registration, for support and for refutation "
-        "separately.",
+        "values invert these intervals; Holm's correction over the verdicts of all registered texts, an amended "
+        "hypothesis counting beside the one it replaces, for support and for refutation separately.",
     ),
     (
         "reproduction",

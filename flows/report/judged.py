@@ -49,8 +49,9 @@ def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section
         Paragraph(
             "Hypotheses are registered in HYPOTHESES.md, under version control, before results exist. Each row of the "
             "results is judged by the text that was committed when its episode started; later changes of the text "
-            "judge later rows alone. The final label is the one after Holm's correction at 5% over all hypotheses of "
-            "that text; the unadjusted one stands beside it where it differs. Inconclusive means that the study is "
+            "judge later rows alone. The final label is the one after Holm's correction at 5% over all "
+            f"{_family(verdicts)}, whichever text they come from: an amended hypothesis counts beside the one it "
+            "replaces. The unadjusted label stands beside it where it differs. Inconclusive means that the study is "
             "too small to tell, not that nothing happens. The p values invert the intervals; in brackets, after the "
             "correction."
         )
@@ -65,6 +66,10 @@ def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section
         when = f"committed {moment(registered.committed_at)}" if known(registered.committed_at) else "never committed"
         blocks.append(Fold(f"Registered text {registered.name}, {when}", (Verbatim(registered.content),)))
     return Section("verdicts", "What was registered, and what came out", blocks)
+
+
+def _family(verdicts: pd.DataFrame) -> str:
+    return f"{count(verdicts['family_size'].iloc[0])} verdicts below" if len(verdicts) else "verdicts"
 
 
 def _texts(registered: pd.DataFrame) -> list[Block]:

@@ -314,6 +314,16 @@ def test_models_prices_loop_and_temperature_are_named(tables: dict[str, pd.DataF
     assert "every model runs at its provider's default" in Page(rendered(FRAME, tables, unset)).text
 
 
+def test_the_correction_is_said_to_be_over_the_verdicts_of_every_text(tables: dict[str, pd.DataFrame]) -> None:
+    half = len(tables["verdicts"]) // 2
+    own = tables["verdicts"].assign(registration=["one"] * half + ["two"] * (len(tables["verdicts"]) - half))
+    text = Page(rendered(FRAME, {**tables, "verdicts": own})).text
+    assert f"Holm's correction at 5% over all {len(own)} verdicts below, whichever text they come from" in text
+    assert "judged by one," in text
+    assert "judged by two," in text
+    assert "Holm's correction over the verdicts of all registered texts" in text
+
+
 def test_registered_texts_stand_with_hash_time_and_the_rows_they_judge(tables: dict[str, pd.DataFrame]) -> None:
     moments = pd.to_datetime(["2026-01-01T00:00Z", "2026-01-02T10:00Z", "2026-01-02T10:30Z"], utc=True)
     registered = pd.DataFrame(
