@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from flows.results import NO_START
 from flows.stats.hypotheses import Hypothesis, HypothesisError, Registration, parse_hypotheses
 
 _TIMEOUT_S = 30
@@ -29,6 +30,8 @@ CODES: dict[str, str] = {
     "shallow_history": "the repository is a shallow clone: earlier texts may be missing",
     "unordered_times": "a commit is dated before its predecessor; it counts from its predecessor's time on",
     "deleted": "a commit removed the file; the text before it stays in force",
+    "unknown_start": "some rows do not say when they started; the first text judges them, and whether it came before "
+    "them is unknown",
     "committed_after_first_row": "the first text was committed after rows had started",
     "changed_after_first_row": "the text changed after the first row had started",
     "unparsable": "a text registers hypotheses wrongly; the rows it covers are not judged",
@@ -78,11 +81,13 @@ def read_preregistration(path: Path, started_at: Iterable[datetime]) -> Preregis
 
     Args:
         path: The hypotheses file, in the working tree of a git repository or not.
-        started_at: When each results row started, with time zone; any order.
+        started_at: When each results row started, with time zone, `NO_START` if that is unknown; any order.
     """
     moments = sorted(moment.astimezone(UTC) for moment in started_at)
     texts, warnings = _read_texts(path)
-    first = moments[0] if moments else None
+    first = next((moment for moment in moments if moment != NO_START), None)
+    if texts and NO_START in moments:
+        warnings.append(_warn("unknown_start"))
     if first is not None:
         warnings += _timing_warnings(texts, first)
     registrations, mistakes = _registrations(texts, moments)
@@ -196,12 +201,20 @@ def _registrations(
             continue
         if found:
             found[-1] = replace(found[-1], started_until=start)
-        before = None if text.committed_at is None else not moments or moments[0] >= text.committed_at
-        found.append(Registration(hypotheses, text.name, start, None, before if position == 0 else True))
+        before = True if position else _precedes(text, moments)
+        found.append(Registration(hypotheses, text.name, start, None, before))
     if not moments:
         return found[-1:], warnings
     judged = [registration for registration in found if any(_covers(registration, moment) for moment in moments)]
     return judged, warnings
+
+
+def _precedes(text: RegisteredText, moments: list[datetime]) -> bool | None:
+    """Whether the first text was committed before every row, in order of their starts; null if that is unknown."""
+    known = [moment for moment in moments if moment != NO_START]
+    if text.committed_at is not None and known and known[0] < text.committed_at:
+        return False
+    return None if text.committed_at is None or len(known) < len(moments) else True
 
 
 def _covers(registration: Registration, moment: datetime) -> bool:

@@ -6,6 +6,7 @@ Columns that a source lacks are null; each analysis says what it needs. `COLUMNS
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -15,6 +16,9 @@ from flows.outcomes import INFRA_ERROR as INFRA_ERROR
 from flows.outcomes import OUTCOMES as OUTCOMES
 
 SCHEMA_VERSION = 1
+
+NO_START = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands in `started_at` where an imported source does not say when an episode started."""
 
 
 class Column(NamedTuple):
@@ -73,7 +77,9 @@ COLUMNS: dict[str, Column] = {
     "scientific_hash": Column("str", False, "hash of what can change an outcome, at run time"),
     "adapter_version": Column("str", False, "adapter and its version"),
     "scaffold_version": Column("str", False, "version of the agent scaffold"),
-    "started_at": Column("datetime64[us, UTC]", False, "start of the last attempt, UTC"),
+    "started_at": Column(
+        "datetime64[us, UTC]", False, "start of the last attempt, UTC; 1970-01-01 where an imported source does not say"
+    ),
     "wall_clock_s": Column("float64", False, "duration of the last attempt in seconds"),
 }
 

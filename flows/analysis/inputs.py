@@ -15,6 +15,8 @@ from flows.errors import StoreError
 from flows.files import storage
 from flows.preregistration import Preregistration, read_preregistration
 from flows.report.calibration import Calibration, read_calibration, read_shipped
+from flows.report.glossary import NO_DOUBT, NOTHING_REGISTERED
+from flows.results import NO_START
 from flows.results_file import read_results
 from flows.stats.cells import prepared
 from flows.stats.hypotheses import HypothesisError, parse_hypotheses
@@ -27,18 +29,8 @@ CALIBRATION = "calibration.parquet"
 """Beside the results: what `agent-bench calibration` measured."""
 _SOURCES = {".py", ".jinja", ".css", ".csv"}
 
-COVERAGE_COLUMNS = {
-    "model": "model of the grid",
-    "cell_id": "cell of the grid",
-    "planned": "episodes that the grid spells out",
-    "scored": "episodes with a verdict",
-    "infra_error": "episodes that infrastructure let down",
-    "malformed_calls": "tool calls whose arguments were no JSON object, where they were counted; null: nowhere",
-    "state": "complete, partial, missing, all infra_error, or unsupported",
-    "reason": "why a cell cannot be run, where it cannot",
-}
 PREREGISTRATION_COLUMNS = {
-    "code": "kind of warning, `ok` for a text without one",
+    "code": "kind of warning; `ok` for a text without one, `none` where imported results have no text",
     "message": "what it means for the verdicts",
 }
 
@@ -48,7 +40,7 @@ REGISTERED_COLUMNS = {
     "committed_at": "when that commit was made (UTC), by its committer's clock",
     "hypotheses": "hypotheses that the text registers; null if it cannot be read",
     "rows": "rows of results.parquet that started while it was in force, and which it judges",
-    "first_row": "start of the first of them",
+    "first_row": "start of the first of them, if known",
     "last_row": "start of the last of them",
 }
 
@@ -82,7 +74,7 @@ def read_inputs(results: Path, hypotheses: Path) -> Inputs:
         prepared(frame)
     except ValueError as error:
         raise StoreError(results, f"cannot be analyzed: {error}") from None
-    registered = read_preregistration(hypotheses, frame["started_at"].dt.to_pydatetime().tolist())
+    registered = _registered_for(frame, metadata, hypotheses)
     with storage(results):
         digest = hashlib.sha256(results.read_bytes()).hexdigest()
     texts = [text.name for text in registered.texts]
@@ -93,6 +85,13 @@ def read_inputs(results: Path, hypotheses: Path) -> Inputs:
     if own:
         parts.append(hashlib.sha256(calibrated.read_bytes()).hexdigest())
     return Inputs(frame, metadata, registered, measured, content_hash(parts))
+
+
+def _registered_for(frame: pd.DataFrame, metadata: Mapping[str, Any], hypotheses: Path) -> Preregistration:
+    """Imported results were not run under any registration here, so that it is no doubt if there is none."""
+    if metadata.get("imported") and not hypotheses.is_file():
+        return Preregistration((), (), ())
+    return read_preregistration(hypotheses, frame["started_at"].dt.to_pydatetime().tolist())
 
 
 def _code_hash() -> str:
@@ -108,45 +107,12 @@ def up_to_date(store: Store, inputs: Inputs) -> bool:
     return marker.is_file() and marker.read_text(encoding="ascii") == inputs.key
 
 
-def coverage(inputs: Inputs) -> pd.DataFrame:
-    """One row per (model, cell) of the grid: planned and scored episodes, and whether the cell is whole."""
-    by_cell = inputs.frame.groupby(["model", "cell_id"])
-    counts, malformed = by_cell["infra_error"].agg(["size", "sum"]), by_cell["malformed_calls"].sum(min_count=1)
-    rows: list[dict[str, Any]] = []
-    for cell in inputs.metadata.get("planned", []):
-        key = (cell["model"], cell["cell_id"])
-        size, infra = (int(counts.loc[key, name]) for name in ("size", "sum")) if key in counts.index else (0, 0)
-        if size == 0:
-            state = "missing"
-        elif infra == size:
-            state = "all infra_error"
-        else:
-            state = "complete" if size - infra == cell["episodes"] else "partial"
-        rows.append(
-            {
-                "model": cell["model"],
-                "cell_id": cell["cell_id"],
-                "planned": cell["episodes"],
-                "scored": size - infra,
-                "infra_error": infra,
-                "malformed_calls": malformed.get(key),
-                "state": state,
-                "reason": None,
-            }
-        )
-    rows += [
-        {**cell, "planned": 0, "scored": 0, "infra_error": 0, "malformed_calls": None, "state": "unsupported"}
-        for cell in inputs.metadata.get("unsupported", [])
-    ]
-    frame = pd.DataFrame(rows, columns=list(COVERAGE_COLUMNS))
-    texts = dict.fromkeys(("model", "cell_id", "state", "reason"), "str")
-    return frame.astype({**texts, "malformed_calls": "Int64"})
-
-
 def preregistration_table(registered: Preregistration) -> pd.DataFrame:
-    """Every warning about the hypotheses' text, or the one line that says there is none."""
+    """Every warning about the hypotheses' text, or the one line that says there is none, or no text."""
     rows = [tuple(warning) for warning in registered.warnings]
-    rows = rows or [("ok", f"in force: {', '.join(text.name for text in registered.texts)}")]
+    if not rows and not registered.texts:
+        rows = [(NOTHING_REGISTERED, "the results were imported, and nothing was registered for them")]
+    rows = rows or [(NO_DOUBT, f"in force: {', '.join(text.name for text in registered.texts)}")]
     return pd.DataFrame(rows, columns=list(PREREGISTRATION_COLUMNS), dtype="str")
 
 
@@ -163,6 +129,7 @@ def registered_table(inputs: Inputs) -> pd.DataFrame:
     rows = []
     for text, (begin, end) in zip(texts, pairwise(edges), strict=True):
         own = started.iloc[begin:end]
+        known = own[own != NO_START]
         rows.append(
             {
                 "commit": text.commit,
@@ -170,8 +137,8 @@ def registered_table(inputs: Inputs) -> pd.DataFrame:
                 "committed_at": text.committed_at,
                 "hypotheses": _registered(text.text),
                 "rows": len(own),
-                "first_row": own.min() if len(own) else None,
-                "last_row": own.max() if len(own) else None,
+                "first_row": known.min() if len(known) else None,
+                "last_row": known.max() if len(known) else None,
             }
         )
     table = pd.DataFrame(rows, columns=columns)

@@ -10,12 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pandas.api.types import is_string_dtype
 
+from flows.analysis.coverage import COVERAGE_COLUMNS, coverage
 from flows.analysis.inputs import (
-    COVERAGE_COLUMNS,
     PREREGISTRATION_COLUMNS,
     REGISTERED_COLUMNS,
     Inputs,
-    coverage,
     preregistration_table,
     registered_table,
 )
@@ -23,7 +22,7 @@ from flows.files import storage, write_atomically
 from flows.report.about import described
 from flows.report.document import render_report
 from flows.report.figures import draw_figures, render_png, render_svg
-from flows.report.glossary import FIGURE_COLUMNS, TABLES
+from flows.report.glossary import FIGURE_COLUMNS, NO_DOUBT, NOTHING_REGISTERED, TABLES
 from flows.report.judged import Text
 from flows.report.pictures import inline_pictures
 from flows.stats.inference_tables import TABLE_COLUMNS as INFERENCE_COLUMNS
@@ -101,7 +100,8 @@ def write_report(
 ) -> None:
     """report.html, which needs no other file. Raises `StoreError`."""
     texts = [Text(text.name, text.committed_at, text.text) for text in inputs.registered.texts]
-    study, pictures = described(inputs.frame, inputs.metadata), inline_pictures(figures, tables)
+    made = {**inputs.metadata, "analysis": {"resamples": inputs.resamples}}
+    study, pictures = described(inputs.frame, made), inline_pictures(figures, tables)
     html = render_report(study, tables, texts, TABLE_COLUMNS, pictures, inputs.calibration)
     write_atomically(store.analysis / REPORT, html.encode("utf-8", errors="replace"))
 
@@ -154,7 +154,7 @@ def report_lines(tables: Tables) -> list[str]:
     lines += [
         f"analyze: WARNING: HYPOTHESES.md: {row.message}"
         for row in tables["preregistration"].itertuples()
-        if row.code != "ok"
+        if row.code not in (NO_DOUBT, NOTHING_REGISTERED)
     ]
     lines += [f"analyze: HYPOTHESES.md: {_registered(row)}" for row in tables["registered_texts"].to_dict("records")]
     return lines

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from flows.importers.fields import listed
 from flows.importers.importer import Episode
-from flows.results import COLUMNS, INFRA_ERROR
+from flows.results import COLUMNS, INFRA_ERROR, NO_START
 from flows.stats.cells import ALL, MEAN_LEVEL
 from tasks_env.canonical import content_hash
 
@@ -22,7 +21,7 @@ _STAND_INS: dict[str, Any] = {
     "scientific_hash": UNKNOWN,
     "adapter_version": UNKNOWN,
     "scaffold_version": UNKNOWN,
-    "started_at": datetime(1970, 1, 1, tzinfo=UTC),
+    "started_at": NO_START,
     "wall_clock_s": 0.0,
 }
 """Columns that may not be null and that no analysis reads: what stands there when the source lacks them."""

@@ -23,11 +23,15 @@ from flows.report.blocks import (
 )
 from flows.report.style import axis_label, table_of
 from flows.report.wording import NOTHING, count, known, percent, rate_interval, span, text, usd
+from flows.results import NO_START
 from flows.stats.answerable import refusals
 from flows.stats.cells import ALL
 
 STATES = ("all infra_error", "partial", "missing", "unsupported")
 """States of a cell that is not complete, the gravest first."""
+
+
+_FILES_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class Study:
 
     metadata: Mapping[str, Any]
     models: pd.DataFrame
-    """One row per model: model, episodes, infra_errors, adapter_version, scaffold_version, first, last, cost_usd."""
+    """One row per model: model, episodes, infra_errors, adapter_version, scaffold_version, first, last, cost_usd;
+    first and last null where no start is known."""
     refused: tuple[tuple[str, str], ...]
     """Analyses that the rows do not allow, and why."""
     sources: Mapping[str, tuple[str, ...]]
@@ -52,6 +57,7 @@ def described(frame: pd.DataFrame, metadata: Mapping[str, Any]) -> Study:
     """The study of a results table and the metadata of its file; the order of the rows changes nothing."""
     rows = []
     for model, own in frame.groupby("model", sort=True):
+        started = own.loc[own["started_at"] != NO_START, "started_at"]
         rows.append(
             {
                 "model": str(model),
@@ -59,8 +65,8 @@ def described(frame: pd.DataFrame, metadata: Mapping[str, Any]) -> Study:
                 "infra_errors": int(own["infra_error"].sum()),
                 "adapter_version": _values(own["adapter_version"]),
                 "scaffold_version": _values(own["scaffold_version"]),
-                "first": own["started_at"].min(),
-                "last": own["started_at"].max(),
+                "first": started.min(),
+                "last": started.max(),
                 "cost_usd": float(own["cost_usd"].astype(float).sort_values().sum()),
                 "unknown_cost": int(own["cost_usd"].isna().sum()),
             }
@@ -172,7 +178,7 @@ def about(study: Study, tables: Mapping[str, pd.DataFrame]) -> Section:
         )
     )
     blocks += _refused(study)
-    blocks += _coverage(table_of(tables, "coverage"))
+    blocks += _coverage(table_of(tables, "coverage"), planned=study.metadata.get("planned") is not None)
     blocks += _infra(table_of(tables, "infra_errors"))
     return Section("what-was-run", "What was run", blocks)
 
@@ -211,7 +217,8 @@ def _facts(study: Study) -> Facts:
     meta = study.metadata
     grid = meta.get("grid") or {}
     models = study.models
-    items = [("study", study.name), ("profile", text(meta.get("profile"))), ("master seed", text(meta.get("seed")))]
+    items = [("study", study.name)]
+    items += _origin(meta) or [("profile", text(meta.get("profile"))), ("master seed", text(meta.get("seed")))]
     if grid:
         items += [
             ("tasks", "; ".join(_family(name, levels) for name, levels in grid.get("families", {}).items())),
@@ -225,8 +232,37 @@ def _facts(study: Study) -> Facts:
     errors = f"{count(lost)} infrastructure {'error' if lost == 1 else 'errors'}"
     items.append(("episodes", f"{count(models['episodes'].sum())}, {errors}"))
     if len(models):
-        items.append(("started", span(models["first"].min(), models["last"].max())))
+        items.append(("started", _span(models["first"].min(), models["last"].max())))
+    if not meta.get("imported"):
+        items += _hash_facts(study)
     items += [
+        ("code", f"commit {', '.join(study.sources['git_sha']) or NOTHING}"),
+        ("resamples", f"{text((meta.get('analysis') or {}).get('resamples'))} of each interval and permutation test"),
+    ]
+    return Facts(tuple(items))
+
+
+def _span(first: Any, last: Any) -> str:
+    return span(first, last) if known(first) else "unknown: the source does not say"
+
+
+def _origin(meta: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was imported, from which files and with what result; empty for a study's own results."""
+    items: list[tuple[str, str]] = []
+    for source in meta.get("imported") or ():
+        files = [f"{file['name']} (SHA-256 {file['sha256'][:12]}…)" for file in source["files"][:_FILES_SHOWN]]
+        more = len(source["files"]) - len(files)
+        items.append((f"imported, {source['format']}", "; ".join(files) + (f"; and {more} more files" if more else "")))
+        if source["notes"]:
+            items.append(("the import said", ". ".join(source["notes"]) + "."))
+        if source["lacking"]:
+            items.append(("the source lacks", ", ".join(source["lacking"])))
+    return items
+
+
+def _hash_facts(study: Study) -> list[tuple[str, str]]:
+    meta = study.metadata
+    return [
         (
             "manifest hash",
             f"{_hashes(study.sources['manifest_hash'], meta.get('manifest_hash'))} (all of the manifest)",
@@ -235,10 +271,7 @@ def _facts(study: Study) -> Facts:
             "scientific hash",
             f"{_hashes(study.sources['scientific_hash'], meta.get('scientific_hash'))} (what can change an outcome)",
         ),
-        ("code", f"commit {', '.join(study.sources['git_sha']) or NOTHING}"),
-        ("resamples", f"{text((meta.get('analysis') or {}).get('resamples'))} of each interval and permutation test"),
     ]
-    return Facts(tuple(items))
 
 
 def _family(name: str, difficulties: Iterable[str]) -> str:
@@ -286,12 +319,19 @@ def _hashes(of_rows: tuple[str, ...], of_file: Any) -> str:
     return rows if not of_file or of_rows == (of_file,) else f"{rows} in the rows; {of_file} when they were last scored"
 
 
-def _coverage(cells: pd.DataFrame) -> list[Block]:
+def _coverage(cells: pd.DataFrame, *, planned: bool) -> list[Block]:
     if cells.empty:
-        return [Paragraph("The results name no grid, so nothing can be said about missing cells.")]
+        return [Paragraph("The results name no grid and hold no cell.")]
     gaps = cells[cells["state"] != "complete"]
+    unplanned = (
+        "The results name no grid, so that what was planned is unknown. A cell counts as complete here if its model "
+        "was scored on every task that any model has in that family and difficulty. "
+    )
+    said = "" if planned else unplanned
     if gaps.empty:
-        return [Paragraph(f"All {count(len(cells))} cells (model, family, difficulty, axis, level) are complete.")]
+        return [
+            Paragraph(f"{said}All {count(len(cells))} cells (model, family, difficulty, axis, level) are complete.")
+        ]
     order = {state: place for place, state in enumerate(STATES)}
     gaps = gaps.assign(order=gaps["state"].map(order)).sort_values(["order", "model", "cell_id"], kind="stable")
     listed = table(
@@ -306,7 +346,9 @@ def _coverage(cells: pd.DataFrame) -> list[Block]:
             reason_column(),
         ],
     )
-    return [Listing(tuple(gap_warnings({"coverage": cells}))), Fold("Which cells are not complete", (listed,))]
+    listing = Listing(tuple(gap_warnings({"coverage": cells})))
+    fold = Fold("Which cells are not complete", (listed,))
+    return [listing, fold] if planned else [Paragraph(said.strip()), listing, fold]
 
 
 def _infra(rates: pd.DataFrame) -> list[Block]:

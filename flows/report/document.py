@@ -109,7 +109,7 @@ def summary(study: Study, tables: Mapping[str, pd.DataFrame]) -> list[tuple[str,
             "run",
             f"{count(models['episodes'].sum())} episodes of {count(len(models))} "
             f"{'model' if len(models) == 1 else 'models'}"
-            + (f", {span(models['first'].min(), models['last'].max())}." if len(models) else "."),
+            + (f", {span(models['first'].min(), models['last'].max())}." if models["first"].notna().any() else "."),
         )
     ]
     floors = has_value(overall_of(table_of(tables, "negative_controls")), "noise_floor")

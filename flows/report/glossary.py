@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+NO_DOUBT, NOTHING_REGISTERED = "ok", "none"
+"""Codes in the table `preregistration` that are no warnings: all is well, or imported results without a text."""
+
 TABLES = {
-    "coverage": "One row per model and cell of the grid: what was planned, what was scored.",
-    "preregistration": "One row per doubt about the registration of the hypotheses; `ok` if there is none.",
+    "coverage": "One row per model and cell of the grid, or of the rows if they name none: what was planned, what was "
+    "scored.",
+    "preregistration": "One row per doubt about the registration of the hypotheses; `ok` if there is none, `none` if "
+    "nothing was registered for imported results.",
     "registered_texts": "One row per committed text of HYPOTHESES.md, with the rows of the results that it judges.",
     "pass_rates": "Pass rate of every axis and level, by cell, stratum, model and over all.",
     "partial_scores": "The same of the partial score, where a family grades parts of a task.",

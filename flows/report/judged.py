@@ -20,6 +20,7 @@ from flows.report.blocks import (
     field_column,
     table,
 )
+from flows.report.glossary import NO_DOUBT, NOTHING_REGISTERED
 from flows.report.style import axis_label, table_of
 from flows.report.wording import count, delta_interval, known, moment, p_value, percent, points, size, span, text
 
@@ -35,7 +36,8 @@ class Text(NamedTuple):
 def preregistration_warnings(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """Everything that weakens the claim that the hypotheses came first."""
     found = table_of(tables, "preregistration")
-    return [f"HYPOTHESES.md: {row['message']}." for row in found.to_dict("records") if row["code"] != "ok"]
+    doubts = found if found.empty else found[~found["code"].isin([NO_DOUBT, NOTHING_REGISTERED])]
+    return [f"HYPOTHESES.md: {message}." for message in doubts["message"]] if len(doubts) else []
 
 
 def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section:
@@ -59,6 +61,14 @@ def judged(tables: Mapping[str, pd.DataFrame], texts: Sequence[Text]) -> Section
     blocks += _texts(table_of(tables, "registered_texts"))
     if verdicts.empty:
         blocks.append(Paragraph("No registered hypothesis judges any row of these results."))
+        found = table_of(tables, "preregistration")
+        blocks += [
+            Paragraph(
+                f"{row['message'][0].upper()}{row['message'][1:]}: a file HYPOTHESES.md beside them would be read."
+            )
+            for row in found.to_dict("records")
+            if row["code"] == NOTHING_REGISTERED
+        ]
     for name, own in verdicts.groupby("registration", sort=False) if len(verdicts) else []:
         blocks.append(Facts((("judged by", f"{name}, {_precedes(own['before_rows'].iloc[0])}"),)))
         blocks += [_verdict(row) for row in own.to_dict("records")]

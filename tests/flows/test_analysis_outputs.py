@@ -13,12 +13,14 @@ import pandas as pd
 import pytest
 
 from flows.analysis import outputs
-from flows.analysis.inputs import coverage, preregistration_table, read_inputs, up_to_date
+from flows.analysis.coverage import coverage
+from flows.analysis.inputs import Inputs, preregistration_table, read_inputs, up_to_date
 from flows.calibration.command import write_table
 from flows.calibration.summary import FIELDS
 from flows.errors import StoreError
 from flows.report.calibration import COLUMNS, SHIPPED, read_shipped, shipped_form
 from flows.report.glossary import FIGURE_COLUMNS
+from flows.results import NO_START
 from flows.results_file import write_results
 from flows.store import Store
 from tests.flows.stats.synthetic import Plan, synthetic_results
@@ -84,7 +86,7 @@ def test_every_table_has_the_columns_that_are_documented_and_the_report_is_writt
     report = (store.analysis / "report.html").read_text(encoding="utf-8")
     assert "<h1>small</h1>" in report
     warning = preregistration_table(inputs.registered)["message"].iloc[0]
-    assert coverage(inputs).empty
+    assert (coverage(inputs)["state"] == "complete").all()
     assert f"HYPOTHESES.md: {warning}" in report.split("<main>")[0].replace("&#39;", "'")
 
 
@@ -116,6 +118,71 @@ def test_the_shipped_table_of_measured_coverage_is_whole_and_reads_back_as_it_wa
     (tmp_path / "short.csv").write_bytes(b"# command\npopulation,table\na,b\n")
     with pytest.raises(StoreError, match="lacks the columns"):
         read_shipped(tmp_path / "short.csv")
+
+
+def test_without_a_grid_a_cell_is_whole_if_it_has_every_task_that_any_model_has(store: Store) -> None:
+    frame = synthetic_results(PLAN, 1)
+    last = frame["instance_id"].max()
+    base = frame["axis"] == "none"
+    lost = (frame["model"] == "beta") & ((~base & (frame["instance_id"] == last)) | (base & (frame["run_seed"] == 2)))
+    third = frame[(frame["model"] == "beta") & base & (frame["run_seed"] == 1)].assign(model="gamma")
+    third["episode_id"] = "gamma-" + third["episode_id"]
+    rows = pd.concat([frame[~lost], third]).astype(object).where(lambda values: values.notna(), None)
+    write_results(store.table, rows.to_dict("records"), {})
+    cells = coverage(read_inputs(store.table, store.root / "HYPOTHESES.md")).set_index(["model", "cell_id"])
+    seen = cells[["planned", "scored", "state"]].agg(tuple, axis=1).to_dict()
+    assert seen == {
+        ("alpha", "query-easy-none-baseline"): (8, 8, "complete"),
+        ("beta", "query-easy-none-baseline"): (4, 4, "complete"),
+        ("gamma", "query-easy-none-baseline"): (4, 4, "complete"),
+        ("alpha", "query-easy-order-shuffled"): (8, 8, "complete"),
+        ("beta", "query-easy-order-shuffled"): (8, 6, "partial"),
+        ("gamma", "query-easy-order-shuffled"): (8, 0, "missing"),
+    }
+
+
+def imported(store: Store, started_at: bool) -> Inputs:
+    """The store's results as if they had been imported, with or without the starts of their episodes."""
+    frame = synthetic_results(PLAN, 1)
+    if not started_at:
+        frame["started_at"] = pd.Series(NO_START, index=frame.index).astype(frame["started_at"].dtype)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    source = {
+        "format": "inspect",
+        "files": [{"name": "<log>.eval", "sha256": "0123456789abcdef"}],
+        "lacking": ["cost_usd"],
+        "notes": ["<log>.eval: the run ended as cancelled, with 3 of 10 samples"],
+    }
+    write_results(store.table, rows, {"study": "foreign", "imported": [source]})
+    return read_inputs(store.table, store.root / "HYPOTHESES.md")
+
+
+def test_imported_results_say_where_they_come_from_and_need_no_hypotheses(store: Store) -> None:
+    (store.root / "HYPOTHESES.md").unlink()
+    inputs = imported(store, started_at=False)
+    tables = outputs.descriptive_tables(inputs) | outputs.inferential_tables(inputs)
+    assert tables["preregistration"]["code"].tolist() == ["none"]
+    assert not [line for line in outputs.report_lines(tables) if "WARNING" in line]
+    outputs.write_report(store, inputs, tables, {})
+    report = (store.analysis / "report.html").read_text(encoding="utf-8")
+    assert "&lt;log&gt;.eval (SHA-256 0123456789ab…)" in report
+    assert "the run ended as cancelled, with 3 of 10 samples." in report
+    assert "unknown: the source does not say" in report
+    assert "1970" not in report.split('id="dictionary"')[0]
+    assert "10000 of each interval" in report
+    assert "The results were imported, and nothing was registered for them" in report
+
+
+def test_a_text_beside_imported_results_judges_them_with_its_doubts(store: Store) -> None:
+    committed(store.root, REGISTERED.read_text("utf-8"), "2025-12-31T00:00:00Z")
+    assert imported(store, started_at=True).registered.warnings == ()
+    inputs = imported(store, started_at=False)
+    assert [warning.code for warning in inputs.registered.warnings] == ["unknown_start"]
+    tables = outputs.descriptive_tables(inputs) | outputs.inferential_tables(inputs)
+    assert tables["verdicts"]["before_rows"].isna().all()
+    [registered] = tables["registered_texts"].to_dict("records")
+    assert registered["rows"] == len(inputs.frame)
+    assert pd.isna(registered["first_row"])
 
 
 def committed(folder: Path, text: str, moment: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.preregistration import CODES, Preregistration, read_preregistration
+from flows.results import NO_START
 
 JAN, FEB, MAR, APR = (datetime(2026, month, 1, tzinfo=UTC) for month in (1, 2, 3, 4))
 NAME = "HYPOTHESES.md"
@@ -79,6 +80,17 @@ def test_a_text_committed_before_every_row_judges_without_warning(repository: Re
     assert registration.before_rows
     assert commit[:12] in registration.name
     assert one.text_hash in registration.name
+
+
+def test_rows_of_unknown_start_are_judged_by_the_first_text_with_a_warning(repository: Repository) -> None:
+    repository.commit(text(0.03), JAN)
+    repository.commit(text(0.05), MAR)
+    found = read_preregistration(repository.file, [NO_START, APR])
+    assert codes(found) == ["unknown_start"]
+    assert [one.before_rows for one in found.registrations] == [None, True]
+    late = read_preregistration(repository.file, [NO_START, datetime(2025, 12, 1, tzinfo=UTC)])
+    assert codes(late) == ["unknown_start", "committed_after_first_row", "changed_after_first_row"]
+    assert [one.before_rows for one in late.registrations] == [False]
 
 
 def test_rows_started_before_a_change_are_judged_by_the_earlier_text(repository: Repository) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from flows import scoring
-from flows.analysis.inputs import Inputs, coverage
+from flows.analysis.coverage import coverage
+from flows.analysis.inputs import Inputs
 from flows.cli import main
 from flows.context import Study
 from flows.errors import StoreError, StudyError

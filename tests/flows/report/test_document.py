@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from flows.analysis.inputs import COVERAGE_COLUMNS, PREREGISTRATION_COLUMNS, REGISTERED_COLUMNS
+from flows.analysis.coverage import COVERAGE_COLUMNS
+from flows.analysis.inputs import PREREGISTRATION_COLUMNS, REGISTERED_COLUMNS
 from flows.analysis.outputs import TABLE_COLUMNS
 from flows.preregistration import CODES
 from flows.report.about import described
