@@ -13,6 +13,8 @@ from flows.importers.tables import json_lines, read_text
 
 _NAME = re.compile(r"^samples_(?P<task>.+?)(_(?P<time>\d{4}-\d{2}-\d{2}T[\d.:-]+))?\.jsonl$")
 _SETTINGS = ("model_args", "gen_kwargs")
+_NAMING = frozenset({"peft", "delta", "pretrained", "model", "path", "engine"})
+"""Model arguments that lm-eval takes a model's name from; without one it draws a name, often the same for all."""
 _RUN_SETTINGS = ("system_instruction_sha", "fewshot_as_multiturn", "chat_template_sha")
 
 
@@ -35,6 +37,12 @@ def _of_file(path: Path, choices: Choices, note: Callable[[str], None]) -> Itera
     task = found["task"]
     run = _run(path, found["time"])
     settings = _settings(run, task)
+    if _is_drawn(run):
+        settings["run"] = found["time"]
+        note(
+            f"{path.name}: the run names no model, so that lm-eval drew the name {run['model_name']}; "
+            "--set model=NAME says which it was"
+        )
     higher = (run.get("higher_is_better") or {}).get(task) or {}
     records = list(json_lines(path))
     extraction = _filter(path, records, choices)
@@ -76,6 +84,14 @@ def _run(path: Path, time: str | None) -> Mapping[str, Any]:
     except ValueError as error:
         raise ImportProblem(beside, "file", "format", f"is not JSON: {error}") from None
     return found if isinstance(found, dict) else {}
+
+
+def _is_drawn(run: Mapping[str, Any]) -> bool:
+    """Whether lm-eval drew the model's name for want of one, so that two models may share it."""
+    arguments = (run.get("config") or {}).get("model_args")
+    pairs = arguments if isinstance(arguments, Mapping) else str(arguments or "").split(",")
+    given = {str(pair).partition("=")[0].strip() for pair in pairs}
+    return bool(run.get("model_name")) and not _NAMING & given
 
 
 def _settings(run: Mapping[str, Any], task: str) -> dict[str, Any]:
@@ -136,3 +152,9 @@ def _tell(
         note(f"{path.name}: {metric} decides, of {', '.join([metric, *others])} (--metric)")
     if len(names) > 1 and choices.filter is None:
         note(f"{path.name}: filter {extraction} counts, of {', '.join(names)} (--filter)")
+    answers = max((len(found) for found in records[0][1].get("resps") or () if isinstance(found, list)), default=1)
+    if answers > 1:
+        note(
+            f"{path.name}: each document was answered {answers} times, of which lm-eval made one verdict: "
+            "one run, and no repetitions"
+        )

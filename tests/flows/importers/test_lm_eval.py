@@ -21,7 +21,11 @@ def samples(folder: Path, *records: dict[str, Any], task: str = "parity") -> Pat
 
 def run(folder: Path, **changes: Any) -> Path:
     """The results file of the same run."""
-    content = {"model_name": "vendor/model", "config": {"model_args": {}, "gen_kwargs": {}}, **changes}
+    content = {
+        "model_name": "vendor/model",
+        "config": {"model_args": "pretrained=vendor/model", "gen_kwargs": {}},
+        **changes,
+    }
     return written(folder, json.dumps(content), f"vendor__model/results_{TIME}.json")
 
 
@@ -54,6 +58,30 @@ def test_the_first_filter_and_number_decide_unless_others_are_named(
     assert "there is no filter 'loose'; there are strict, flexible" in refusal("lm-eval", tmp_path, "--filter", "loose")
     assert "bleu: expected a number for each document" in refusal("lm-eval", tmp_path, "--metric", "bleu")
     assert "there is no such metric; there are bleu" in refusal("lm-eval", tmp_path, "--metric", "rouge")
+
+
+def test_a_name_that_lm_eval_drew_makes_no_two_models_one(
+    tmp_path: Path, imported: Import, refusal: Refusal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its Python interface draws after seeding: every model without a name in its arguments has the same one."""
+    for name, time in (("one", TIME), ("two", "2026-01-03T00-00-00.000000")):
+        folder, record = tmp_path / name / "wxrd1574", json.dumps({"doc_id": 0, "metrics": ["acc"], "acc": 1.0})
+        config = {"model": "Mine", "model_args": None}
+        written(folder, record + "\n", f"samples_parity_{time}.jsonl")
+        written(folder, json.dumps({"model_name": "wxrd1574", "config": config}), f"results_{time}.json")
+    assert "run: '2026-01-03T00-00-00.000000' here, '2026-01-02" in refusal("lm-eval", tmp_path)
+    imported("lm-eval", tmp_path / "one", "--set", "model=first")
+    assert "lm-eval drew the name wxrd1574; --set model=NAME says which it was" in capsys.readouterr().out
+    frame = imported("lm-eval", tmp_path / "two", "--set", "model=second", "--add")
+    assert frame["model"].tolist() == ["first", "second"]
+
+
+def test_several_answers_to_one_document_are_one_verdict_and_said_to_be(
+    tmp_path: Path, imported: Import, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples(tmp_path, {"doc_id": 0, "acc": 1.0, "resps": [["4", "5", "4"]], "filtered_resps": ["4"]})
+    assert len(imported("lm-eval", tmp_path)) == 1
+    assert "each document was answered 3 times, of which lm-eval made one verdict" in capsys.readouterr().out
 
 
 def test_a_reworded_task_pairs_with_its_baseline(tmp_path: Path, imported: Import) -> None:
