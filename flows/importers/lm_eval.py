@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -43,6 +44,7 @@ def _of_file(path: Path, choices: Choices, note: Callable[[str], None]) -> Itera
             f"{path.name}: the run names no model, so that lm-eval drew the name {run['model_name']}; "
             "--set model=NAME says which it was"
         )
+    origin = _origin(run)
     higher = (run.get("higher_is_better") or {}).get(task) or {}
     records = list(json_lines(path))
     extraction = _filter(path, records, choices)
@@ -66,6 +68,7 @@ def _of_file(path: Path, choices: Choices, note: Callable[[str], None]) -> Itera
                 "family": task,
                 "instance_id": str(record["doc_id"]),
                 "partial_score": _score(at, metric),
+                **origin,
             },
             path,
             place,
@@ -84,6 +87,15 @@ def _run(path: Path, time: str | None) -> Mapping[str, Any]:
     except ValueError as error:
         raise ImportProblem(beside, "file", "format", f"is not JSON: {error}") from None
     return found if isinstance(found, dict) else {}
+
+
+def _origin(run: Mapping[str, Any]) -> dict[str, Any]:
+    """When the run started and what made it, as far as its results file says."""
+    date, version = run.get("date"), run.get("lm_eval_version")
+    return {
+        "started_at": datetime.fromtimestamp(date, UTC) if isinstance(date, int | float) else None,
+        "adapter_version": f"lm-eval {version}" if version else None,
+    }
 
 
 def _is_drawn(run: Mapping[str, Any]) -> bool:

@@ -43,8 +43,9 @@ def all_axes(tables: Mapping[str, pd.DataFrame], pictures: Pictures) -> list[Sec
             *picture(
                 pictures,
                 "deltas_forest",
-                "Change of pass rate per axis and model. Grey bands: the noise floor of identical reruns. Axes with "
-                "three or more levels show the mean over levels; their own sections show each.",
+                "Change of pass rate per axis and model. Grey bands: the noise floor of a plain rerun (order), or of "
+                "new instances where there is none; a control has its own. Axes with three or more levels show the "
+                "mean over levels; their own sections show each.",
             ),
         ],
     )

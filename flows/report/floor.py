@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -55,6 +56,7 @@ def noise_floor(tables: Mapping[str, pd.DataFrame]) -> Section:
     ]
     for row in shown[(shown["scope"] == "overall")].to_dict("records"):
         blocks.append(Paragraph(_control_sentence(row)))
+    blocks += _fewer_runs(table_of(tables, "pass_rates"), set(controls["axis"]))
     indicted = [row for row in shown.to_dict("records") if known(row["indicts_pipeline"]) and row["indicts_pipeline"]]
     if indicted:
         items = tuple(
@@ -81,6 +83,28 @@ def noise_floor(tables: Mapping[str, pd.DataFrame]) -> Section:
         )
     )
     return Section("noise-floor", title, blocks)
+
+
+def _fewer_runs(rates: pd.DataFrame, controls: set[str]) -> list[Block]:
+    """What the floor of a rerun means for changes that were run less often than it."""
+    if rates.empty or "order" not in controls:
+        return []
+    totals = rates[rates["scope"] == "model"].groupby("axis")[["episodes", "n"]].sum()
+    runs = {str(axis): total.episodes / total.n for axis, total in totals.iterrows() if total.n}
+    others = [times for axis, times in runs.items() if axis not in {BASELINE.axis, *controls}]
+    if not others or not {BASELINE.axis, "order"} <= runs.keys():
+        return []
+    base, rerun, least = 1 / runs[BASELINE.axis], 1 / runs["order"], 1 / min(others)
+    factor = math.sqrt((base + least) / (base + rerun))
+    if round(factor, 1) <= 1:
+        return []
+    return [
+        Paragraph(
+            f"The rerun has {decimal(1 / rerun, 1)} runs of each instance, the changes down to "
+            f"{decimal(1 / least, 1)}. A level with so few moves by noise alone {decimal(factor, 1)} times as far as "
+            "the floor of a rerun says; a mean over levels moves less than one level."
+        )
+    ]
 
 
 def _control_sentence(row: Mapping[Hashable, Any]) -> str:

@@ -203,7 +203,7 @@ def _draw(rows: pd.DataFrame, title: str) -> Figure:
         Line2D([], [], color=GREY, linewidth=0.7, linestyle=(0, (2, 1.5)), label="smallest effect of interest")
     )
     if rows["noise_floor"].notna().any():
-        handles.append(Patch(color=PALE, label="noise floor of identical reruns"))
+        handles.append(Patch(color=PALE, label="noise floor"))
     figure.legend(handles=handles, loc="outside lower center", ncols=2, handlelength=1.8, columnspacing=1.2)
     return finished(figure)
 

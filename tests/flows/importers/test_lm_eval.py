@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.flows.importers.conftest import Import, Refusal, written
@@ -31,8 +32,10 @@ def run(folder: Path, **changes: Any) -> Path:
 
 def test_task_document_and_metric_become_family_instance_and_score(tmp_path: Path, imported: Import) -> None:
     samples(tmp_path, {"doc_id": 0, "acc": 1.0}, {"doc_id": 1, "acc": 0.0})
-    run(tmp_path)
+    run(tmp_path, date=1796033194.5, lm_eval_version="0.4.13")
     frame = imported("lm-eval", tmp_path)
+    assert set(frame["started_at"]) == {pd.Timestamp("2026-11-30T10:06:34.5Z")}
+    assert set(frame["adapter_version"]) == {"lm-eval 0.4.13"}
     assert frame[["model", "family"]].drop_duplicates().to_numpy().tolist() == [["vendor/model", "parity"]]
     assert dict(zip(frame["instance_id"], frame["passed"], strict=True)) == {"0": True, "1": False}
 

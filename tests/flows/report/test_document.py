@@ -315,6 +315,14 @@ def test_models_prices_loop_and_temperature_are_named(tables: dict[str, pd.DataF
     assert "every model runs at its provider's default" in Page(rendered(FRAME, tables, unset)).text
 
 
+def test_the_floor_says_what_it_means_for_changes_that_were_run_less_often() -> None:
+    frame = FRAME[(FRAME["run_seed"] == 1) | FRAME["axis"].isin(["none", "order", "resample"])]
+    text = Page(rendered(frame, tables_of(frame))).text
+    assert "The rerun has 2.0 runs of each instance, the changes down to 1.0." in text
+    assert "moves by noise alone 1.2 times as far as the floor of a rerun says" in text
+    assert "The rerun has" not in Page(rendered(FRAME, tables_of(FRAME))).text
+
+
 def test_the_correction_is_said_to_be_over_the_verdicts_of_every_text(tables: dict[str, pd.DataFrame]) -> None:
     half = len(tables["verdicts"]) // 2
     own = tables["verdicts"].assign(registration=["one"] * half + ["two"] * (len(tables["verdicts"]) - half))
