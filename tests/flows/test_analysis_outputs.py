@@ -113,6 +113,12 @@ def test_the_shipped_table_of_measured_coverage_is_whole_and_reads_back_as_it_wa
     assert shipped.command.startswith("agent-bench calibration --studies ")
     assert set(shipped.rows["measure"]) == {"coverage", "false conclusions", "right conclusions", "bias"}
     assert {"pass_rates", "deltas", "pair_gaps", "variance_components", "verdicts"} <= set(shipped.rows["table"])
+    intervals = shipped.rows[shipped.rows["quantity"].isin(["95% interval, one run", "95% interval, paired"])]
+    scopes = {"cell", "stratum", "model_family", "family", "model", "overall"}
+    assert {table: set(own["scope"]) for table, own in intervals.groupby("table")} == {
+        "pass_rates": scopes,
+        "deltas": scopes,
+    }
     assert {name: field.dtype for name, field in FIELDS.items()} == COLUMNS
     assert shipped_form(shipped.rows, shipped.command) == SHIPPED.read_bytes()
     (tmp_path / "short.csv").write_bytes(b"# command\npopulation,table\na,b\n")
