@@ -237,7 +237,7 @@ def _facts(study: Study) -> Facts:
         items += _hash_facts(study)
     items += [
         ("code", f"commit {', '.join(study.sources['git_sha']) or NOTHING}"),
-        ("resamples", f"{text((meta.get('analysis') or {}).get('resamples'))} of each interval and permutation test"),
+        ("resamples", f"{count((meta.get('analysis') or {}).get('resamples'))} of each interval and permutation test"),
     ]
     return Facts(tuple(items))
 
@@ -254,10 +254,24 @@ def _origin(meta: Mapping[str, Any]) -> list[tuple[str, str]]:
         more = len(source["files"]) - len(files)
         items.append((f"imported, {source['format']}", "; ".join(files) + (f"; and {more} more files" if more else "")))
         if source["notes"]:
-            items.append(("the import said", ". ".join(source["notes"]) + "."))
+            items.append(("the import said", ". ".join(_once(source)) + "."))
         if source["lacking"]:
             items.append(("the source lacks", ", ".join(source["lacking"])))
     return items
+
+
+def _once(source: Mapping[str, Any]) -> list[str]:
+    """What the import said, what it said of several files once."""
+    names = {file["name"] for file in source["files"]}
+    said: dict[str, list[str]] = {}
+    for note in source["notes"]:
+        name, colon, rest = note.partition(": ")
+        own = bool(colon) and name in names
+        said.setdefault(rest if own else note, []).extend([name] if own else [])
+    return [
+        f"{count(len(files))} files: {note}" if len(files) > 1 else ": ".join([*files, note])
+        for note, files in said.items()
+    ]
 
 
 def _hash_facts(study: Study) -> list[tuple[str, str]]:

@@ -155,9 +155,9 @@ def imported(store: Store, started_at: bool) -> Inputs:
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     source = {
         "format": "inspect",
-        "files": [{"name": "<log>.eval", "sha256": "0123456789abcdef"}],
+        "files": [{"name": f"{name}.eval", "sha256": "0123456789abcdef"} for name in ("<log>", "b", "c")],
         "lacking": ["cost_usd"],
-        "notes": ["<log>.eval: the run ended as cancelled, with 3 of 10 samples"],
+        "notes": ["<log>.eval: the run ended as cancelled, with 3 of 10 samples", *(f"{n}.eval: same" for n in "bc")],
     }
     write_results(store.table, rows, {"study": "foreign", "imported": [source]})
     return read_inputs(store.table, store.root / "HYPOTHESES.md")
@@ -172,10 +172,10 @@ def test_imported_results_say_where_they_come_from_and_need_no_hypotheses(store:
     outputs.write_report(store, inputs, tables, {})
     report = (store.analysis / "report.html").read_text(encoding="utf-8")
     assert "&lt;log&gt;.eval (SHA-256 0123456789ab…)" in report
-    assert "the run ended as cancelled, with 3 of 10 samples." in report
+    assert "&lt;log&gt;.eval: the run ended as cancelled, with 3 of 10 samples. 2 files: same." in report
     assert "unknown: the source does not say" in report
     assert "1970" not in report.split('id="dictionary"')[0]
-    assert "10000 of each interval" in report
+    assert "10,000 of each interval" in report
     assert "The results were imported, and nothing was registered for them" in report
 
 
