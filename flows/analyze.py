@@ -69,7 +69,7 @@ async def _analysis(store: Store, inputs: Inputs, console: Console) -> int:
         progress.advance()
     outputs.finish(store, inputs, outputs.source_summary(inputs))
     told = outputs.report_lines(tables)
-    verdicts = [(str(row.id), str(row.final_label)) for row in tables["verdicts"].itertuples()]
+    verdicts = outputs.verdict_lines(tables["verdicts"])
     for line in [*told, *(f"analyze: {name}: {label}" for name, label in verdicts)]:
         console.line(line)
     console.line(f"analyze: {len(tables)} tables and {len(FIGURES)} figures in {store.analysis}")

@@ -160,6 +160,15 @@ def report_lines(tables: Tables) -> list[str]:
     return lines
 
 
+def verdict_lines(verdicts: pd.DataFrame) -> list[tuple[str, str]]:
+    """Each hypothesis with its final label; one that several texts judge differently says by which of them."""
+    texts = verdicts.groupby("id")["registration"].transform("nunique")
+    return [
+        (str(row.id) if several == 1 else f"{row.id}, judged by {row.registration}", str(row.final_label))
+        for row, several in zip(verdicts.itertuples(), texts, strict=True)
+    ]
+
+
 def _registered(row: dict[Hashable, Any]) -> str:
     text = f"text {row['text_hash']}"
     if pd.isna(row["committed_at"]):

@@ -241,3 +241,17 @@ def test_a_text_that_was_never_committed_is_recorded_as_such(store: Store) -> No
     assert tables["registered_texts"].empty
     assert list(tables["registered_texts"].columns) == list(outputs.TABLE_COLUMNS["registered_texts"])
     assert tables["preregistration"]["code"].tolist() == ["missing_file"]
+
+
+def test_a_hypothesis_that_several_texts_judge_is_told_apart_by_its_text() -> None:
+    verdicts = pd.DataFrame(
+        [("H-A", "commit one", "supported"), ("H-B", "commit one", "refuted"),
+         ("H-A", "commit two", "inconclusive")],
+        columns=["id", "registration", "final_label"],
+    )  # fmt: skip
+    assert outputs.verdict_lines(verdicts) == [
+        ("H-A, judged by commit one", "supported"),
+        ("H-B", "refuted"),
+        ("H-A, judged by commit two", "inconclusive"),
+    ]
+    assert outputs.verdict_lines(verdicts.iloc[:0]) == []
