@@ -45,13 +45,15 @@ async def claim(root: Path, console: Console) -> None:
     async with get_client() as client:
         owner = json.dumps(this_process(), separators=(",", ":"))
         await client.update_flow_run_labels(UUID(flow_run.id), {ROOT_LABEL: str(root.resolve()), OWNER_LABEL: owner})
-        left = await _mark_crashed(client, root)
+        left, kept = await mark_crashed(client, root)
     if left:
         console.line(f"{left} flow runs on {root} whose process was killed are marked as crashed")
+    if kept:
+        console.line(f"{kept} of their tasks go on being shown as running: the server does not let them be marked")
 
 
-async def _mark_crashed(client: PrefectClient, root: Path) -> int:
-    """How many flow runs."""
+async def mark_crashed(client: PrefectClient, root: Path) -> tuple[int, int]:
+    """How many flow runs, and how many of their tasks keep their state all the same."""
     from prefect.client.schemas.filters import (
         FlowRunFilter,
         FlowRunFilterParentFlowRunId,
@@ -66,15 +68,16 @@ async def _mark_crashed(client: PrefectClient, root: Path) -> int:
     # A page is enough: there are never more studies on one server than that which nobody looked after.
     runs = await client.read_flow_runs(flow_run_filter=FlowRunFilter(state=unfinished), limit=PAGE)
     dead = [run.id for run in runs if is_left(run.labels, root)]
-    count = 0
+    kept, seen = 0, set[UUID]()
     while dead:  # from the top down, so that no stage is left running under a study that is not
         for run in dead:
-            await _crash(client, run)
-        count += len(dead)
+            kept += await _crash(client, run)
+        seen.update(dead)
         parents = FlowRunFilterParentFlowRunId(any_=dead)
         below = FlowRunFilter(state=unfinished, parent_flow_run_id=parents)
-        dead = [run.id for run in await client.read_flow_runs(flow_run_filter=below, limit=PAGE)]
-    return count
+        found = await client.read_flow_runs(flow_run_filter=below, limit=PAGE)
+        dead = [run.id for run in found if run.id not in seen]
+    return len(seen), kept
 
 
 def is_left(labels: Mapping[str, Any], root: Path) -> bool:
@@ -87,7 +90,8 @@ def is_left(labels: Mapping[str, Any], root: Path) -> bool:
         return False
 
 
-async def _crash(client: PrefectClient, run: UUID) -> None:
+async def _crash(client: PrefectClient, run: UUID) -> int:
+    """How many of the run's tasks keep their state."""
     from prefect.client.schemas.filters import (
         FlowRunFilter,
         FlowRunFilterId,
@@ -99,12 +103,16 @@ async def _crash(client: PrefectClient, run: UUID) -> None:
     from prefect.states import Crashed
 
     state: State[None] = Crashed(message="Its process ended without a word; found by the next one on the same root.")
-    unfinished = TaskRunFilterState(type=TaskRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING]))
-    while tasks := await client.read_task_runs(
-        flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])),
-        task_run_filter=TaskRunFilter(state=unfinished),
-        limit=PAGE,
-    ):
-        for task in tasks:
-            await client.set_task_run_state(task.id, state, force=True)
+    running = TaskRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING])
+    unfinished = TaskRunFilter(state=TaskRunFilterState(type=running))
+    of_run, asked = FlowRunFilter(id=FlowRunFilterId(any_=[run])), set[UUID]()
+    while True:
+        left = await client.read_task_runs(flow_run_filter=of_run, task_run_filter=unfinished, limit=PAGE)
+        fresh = [task.id for task in left if task.id not in asked]
+        if not fresh:  # none is left, or those that are have been told
+            break
+        for task in fresh:
+            await client.set_task_run_state(task, state, force=True)
+        asked.update(fresh)
     await client.set_flow_run_state(run, state, force=True)
+    return len(left)
