@@ -107,7 +107,11 @@ def exclusive(path: Path, what: str) -> Iterator[None]:
                 raise CellLocked(what, _holder(file)) from None
             file.truncate(0)
             file.write(str(os.getpid()).encode("ascii"))
-        yield
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                file.truncate(0)  # the next holder is not taken for this process before it has put its own pid there
 
 
 def append_lines(path: Path, lines: Sequence[str]) -> None:

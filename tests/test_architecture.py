@@ -10,7 +10,7 @@ import flows
 
 ROOT = Path(flows.__file__).parent
 LAYERS = (
-    {"errors", "outcomes", "owners", "results", "console", "files", "orchestration"},
+    {"errors", "outcomes", "owners", "results", "console", "files", "orchestration", "turns"},
     {"manifest"},
     {"grid", "provenance", "models", "local_model", "store"},
     {"sets", "results_file", "stats"},

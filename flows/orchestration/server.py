@@ -23,7 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from flows.errors import StudyError
+from flows.files import exclusive
 from flows.orchestration.settings import API_URL, embed, quiet, report
+from flows.turns import in_turn
 
 READY_WITHIN_S = 180.0
 STOP_WITHIN_S = 10.0
@@ -117,8 +119,17 @@ def main(arguments: list[str]) -> int:
     import uvicorn
     from prefect.server.api.server import create_app
 
+    starting = Path(os.environ["PREFECT_HOME"]) / ".starting"
+
+    class Server(uvicorn.Server):
+        """Two that made the same new database at once would break each other."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            async with in_turn(lambda: exclusive(starting, str(starting)), within_s=READY_WITHIN_S):
+                await super().startup(sockets)
+
     listener = socket.socket(fileno=int(arguments[0]))
-    server = uvicorn.Server(uvicorn.Config(create_app, factory=True, log_level="error", lifespan="on"))
+    server = Server(uvicorn.Config(create_app, factory=True, log_level="error", lifespan="on"))
     threading.Thread(target=_end_with_input, daemon=True).start()
     server.run(sockets=[listener])
     return 0

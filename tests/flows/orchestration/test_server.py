@@ -16,6 +16,7 @@ from flows.errors import StoreError
 from flows.orchestration import serving
 from flows.orchestration.server import ServerNotReady, wait_until_ready
 from flows.orchestration.settings import API_URL
+from tests.flows.orchestration.standing import clean_environment
 
 STUDY = """
 import sys, time
@@ -81,13 +82,23 @@ def test_a_silent_server_is_given_up() -> None:
 
 
 @pytest.mark.slow
-def test_the_server_of_a_killed_study_ends_too(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", STUDY, str(tmp_path)], stdout=subprocess.PIPE, text=True) as study:
+def test_two_servers_that_start_at_once_on_a_new_root_both_come_up_and_that_of_a_killed_study_ends(
+    tmp_path: Path,
+) -> None:
+    """Both make the database: without taking turns one of them, or both, would fail at it."""
+    command = [sys.executable, "-c", STUDY, str(tmp_path)]
+    with (
+        serving(tmp_path, clean_environment()) as own,
+        subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, text=True) as study,
+    ):
         assert study.stdout is not None
         address = study.stdout.readline().strip()
+        own.wait()
+        assert own.address is not None
         assert listens(address)
         study.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while listens(address) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not listens(address)
+        deadline = time.monotonic() + 60
+        while listens(address) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not listens(address)
+        assert listens(own.address)
