@@ -20,6 +20,7 @@ from flows.context import Options, open_study
 from flows.orchestration import artifact_key, claim, publish
 from flows.stats.answerable import refusals
 from flows.store import Store
+from flows.turns import in_turn, waiting_line
 from flows.watching import analysis_text
 
 T = TypeVar("T")
@@ -27,15 +28,19 @@ T = TypeVar("T")
 
 @flow(name="analyze", flow_run_name="analyze")
 async def analyze(options: Options) -> int:
-    """Write results/analysis/ anew unless nothing changed. Returns how many tables it holds."""
+    """Write results/analysis/ anew unless nothing changed. Returns how many tables it holds.
+
+    While another process scores or analyzes the same results, it waits for its turn.
+    """
     study, console = open_study(options), Console()
     store = study.store
     await claim(store.root, console)
-    inputs = read_inputs(store.table, Path(options.manifest).resolve().parent / HYPOTHESES)
-    if up_to_date(store, inputs):
-        console.line(f"analyze: {store.analysis.name}/ is up to date")
-        return 0
-    return await _analysis(store, inputs, console)
+    async with in_turn(store.results_lock, waiting_line(console, "analyze")):
+        inputs = read_inputs(store.table, Path(options.manifest).resolve().parent / HYPOTHESES)
+        if up_to_date(store, inputs):
+            console.line(f"analyze: {store.analysis.name}/ is up to date")
+            return 0
+        return await _analysis(store, inputs, console)
 
 
 @flow(name="analyze-results", flow_run_name="analyze-results")

@@ -19,12 +19,15 @@ from flows.scoring import (
     results_metadata,
     row_unless_set_aside,
 )
+from flows.turns import in_turn, waiting_line
 from flows.watching import scores_text
 
 
 @flow(name="score", flow_run_name="score")
 async def score(options: Options, strict: bool = False) -> int:
     """Score what is new, then write results.parquet anew. Returns how many episodes were judged.
+
+    While another process scores or analyzes the same results, it waits for its turn.
 
     Args:
         strict: Judge every finished episode again, and only by calls that replay: a transcript that does not becomes an
@@ -33,7 +36,7 @@ async def score(options: Options, strict: bool = False) -> int:
     study, console = open_study(options), Console()
     await claim(study.store.root, console)
     store = study.store
-    with store.results_lock():
+    async with in_turn(store.results_lock, waiting_line(console, "score")):
         journal = store.journal_rows()
         pending = pending_episodes(study, journal, again=strict)
         found, total = sum(len(episodes) for _, episodes in pending), 0

@@ -172,26 +172,32 @@ def test_episodes_that_another_process_finished_while_this_one_waited_are_not_ru
     assert (waiting.tally.completed, waiting.tally.planned) == (8, 8)
 
 
-def test_two_scores_at_once_are_one_score_and_a_refusal(
-    tmp_path: Path, server: AnsweringServer, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("stage", ["score", "analyze"])
+def test_score_and_analyze_wait_for_whoever_works_on_the_same_results(
+    stage: str, tmp_path: Path, server: AnsweringServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = served_study(tmp_path, server.url)
     server.answer_with(BadDay(plans_of(study), study.manifest.models["served"].pricing, 1, 0.0))
     run_episodes(study)
-    codes: list[int] = []
+    if stage == "analyze":
+        assert command(study, "score") == 0
+    before, codes = tree_bytes(study.store.results), list[int]()
+    other = threading.Thread(target=lambda: codes.append(command(study, stage)))
+    capsys.readouterr()
+    told, waiting = "", f"{stage}: waiting for process {os.getpid()}, which works on the same results\n"
     with study.store.results_lock():
-        other = threading.Thread(target=lambda: codes.append(_score_elsewhere(study)))
         other.start()
-        other.join(120)
-    assert codes == [1]
-    assert f"{study.store.results} is being worked on by process {os.getpid()}" in capsys.readouterr().err
-    assert not study.store.table.exists()
-    assert command(study, "score") == 0
+        deadline = time.monotonic() + 120
+        while waiting not in told and time.monotonic() < deadline:
+            told += capsys.readouterr().out
+            time.sleep(0.02)
+        assert told == waiting
+        assert codes == []
+        assert {**tree_bytes(study.store.results), ".lock": b""} == {**before, ".lock": b""}, "it touched nothing"
+    other.join(120)
+    assert codes == [0]
     assert len(results(study)) == len(study.store.journal_rows()) == 8
-
-
-def _score_elsewhere(study: Study) -> int:
-    return command(study, "score")
+    assert (study.store.analysis / "report.html").exists() == (stage == "analyze")
 
 
 def test_how_a_run_is_tracked_changes_no_artefact(tmp_path: Path) -> None:

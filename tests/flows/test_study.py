@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -16,10 +17,13 @@ from typing import Literal
 import pandas as pd
 import pytest
 
+from flows.analysis.inputs import read_inputs, up_to_date
 from flows.context import Options
+from flows.episodes.ledger import Ledger
 from flows.results import WALL_CLOCK_COLUMNS
 from flows.results_file import read_results
 from flows.stats.tables import TABLE_COLUMNS as CORE_TABLES
+from flows.store import Store
 from tests.conftest import small_manifest
 
 EVERY_LEVEL = {
@@ -175,6 +179,46 @@ def test_study_killed_in_each_stage_gives_the_same_table_after_a_rerun(
     assert last.returncode == 0, last.stderr
     assert "SMOKE OK" in last.stdout
     pd.testing.assert_frame_equal(comparable(root / "results" / "results.parquet"), expected)
+
+
+@pytest.mark.slow
+def test_two_whole_studies_at_once_on_one_root_wait_for_each_other_and_share_books_and_results(
+    tmp_path: Path, study_environment: dict[str, str]
+) -> None:
+    models = ("scripted-strong", "scripted-weak")
+    manifest = small_manifest(tmp_path, {"families": {"query": ["easy"]}})
+    store = Store(tmp_path / ".smoke")
+    said = [tmp_path / model for model in models]
+    with store.results_lock():  # so that both have to wait
+        with contextlib.ExitStack() as opened:
+            processes = [
+                subprocess.Popen(
+                    [sys.executable, "-m", "flows.study", "--smoke", "--manifest", str(manifest), "--model", model],
+                    env=study_environment,
+                    stdout=opened.enter_context(path.open("w")),
+                    stderr=subprocess.STDOUT,
+                )
+                for model, path in zip(models, said, strict=True)
+            ]
+        waiting = f"score: waiting for process {os.getpid()}, which works on the same results\n"
+        deadline = time.monotonic() + 200
+        while not all(waiting in path.read_text() for path in said) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert [process.wait(300) for process in processes] == [0, 0], [path.read_text() for path in said]
+    told = [path.read_text() for path in said]
+    assert all("SMOKE OK" in text and text.count(waiting) == 1 for text in told), told
+
+    frame, metadata = read_results(store.table)
+    assert frame["episode_id"].is_unique
+    assert frame.groupby("model").size().to_dict() == dict.fromkeys(models, 10)
+    assert sum(cell["episodes"] for cell in metadata["planned"]) == len(frame) == len(store.journal_rows())
+    assert set(frame["episode_id"]) == set().union(*store.finished_transcripts().values())
+    assert not frame["infra_error"].any()
+    entries = [json.loads(line) for line in store.ledger.read_text().splitlines()]
+    assert {entry["pid"] for entry in entries if entry["op"] == "reserve"} == {process.pid for process in processes}
+    totals = Ledger(store.ledger, 200.0).totals()
+    assert (totals.spent, totals.reserved) == (pytest.approx(frame["cost_usd"].sum()), 0)
+    assert up_to_date(store, read_inputs(store.table, tmp_path / "HYPOTHESES.md")), "the last analysis is of all rows"
 
 
 @pytest.mark.slow
