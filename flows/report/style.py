@@ -106,11 +106,11 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
 
 
 def finished(figure: Figure) -> Figure:
-    """The figure with its layout made and frozen, so that drawing it again moves nothing."""
+    """The figure with its layout made and frozen, so that drawing it again moves nothing. Only while `styled`."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    figure.set_layout_engine("none")
+    figure.set_layout_engine(None)  # "none" would leave one that does nothing, and have everything drawn twice for it
     for axes in figure.axes:
         # The layout's solver depends on addresses in the last digits, and an SVG names its clip paths by all digits.
         left, bottom, width, height = (round(float(value), 6) for value in axes.get_position(original=True).bounds)
