@@ -35,6 +35,15 @@ _CONTROLLER = pytest.StashKey[tuple[ExitStack, dict[str, str]]]()
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """One worker more than there are cores, since many tests wait: for servers, for processes, for time to pass."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """One server for all workers of a parallel run; it makes ready while they collect."""
     stash = node.config.stash
