@@ -187,10 +187,13 @@ def test_scheduled_runs_and_what_ends_badly(server: Standing, project: Path, tmp
             assert reason in text
 
         worker = server.started("worker", "--limit", "2", "--manifest", manifest)
+        smoke = {"deployments": {"name": {"any_": ["smoke"]}}}
+        completed = smoke | {"flow_runs": {"state": {"type": {"any_": [COMPLETED]}}}}
+        cancelled = smoke | {"flow_runs": {"state": {"name": {"any_": ["Cancelled"]}}}}
         try:
+            wait_for(lambda: server.ask("/flow_runs/filter", cancelled))
+            server.ask(f"/deployments/{deployments['smoke']['id']}/pause_deployment", {})
             kill_a_study(server, tmp_path)
-            smoke = {"deployments": {"name": {"any_": ["smoke"]}}}
-            completed = smoke | {"flow_runs": {"state": {"type": {"any_": [COMPLETED]}}}}
             [first, *_] = wait_for(lambda: server.ask("/flow_runs/filter", completed))
         finally:
             interrupted(worker)
@@ -198,7 +201,6 @@ def test_scheduled_runs_and_what_ends_badly(server: Standing, project: Path, tmp
         frame, _ = read_results(project / ".smoke" / "results" / "results.parquet")
         assert len(frame) == 10
         assert (project / ".smoke" / "results" / "analysis" / "report.html").is_file()
-        cancelled = smoke | {"flow_runs": {"state": {"name": {"any_": ["Cancelled"]}}}}
         messages = {run["state"]["message"] for run in server.ask("/flow_runs/filter", cancelled)}
         assert messages == {"Deployment concurrency limit reached."}, "two at once never work on one root"
         wait_for(lambda: any(json.loads(text)["text"].startswith("study smoke Crashed: ") for text in posted), 60)
