@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +14,12 @@ import pytest
 
 from tests.flows.importers.conftest import Import, Refusal, written
 
-pytest.importorskip("inspect_ai", reason="`make .venv/.ready-inspect` installs the extra `inspect`")
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec("inspect_ai") is None, reason="`make .venv/.ready-inspect` installs the extra `inspect`"
+    ),
+]
 
 ROOT = Path(__file__).parents[3]
 STRONG, WEAK = "mockllm/strong", "mockllm/weak"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
+from statsmodels.regression.linear_model import OLS
 
 from flows.stats.intervals import jeffreys
 from flows.stats.rates import pass_rates
@@ -29,7 +29,7 @@ def test_cluster_standard_error_and_effective_size_reproduce_the_worked_example(
 
 def test_cluster_standard_error_agrees_with_statsmodels() -> None:
     y = np.array([int(c) for runs in FIVE for c in runs], dtype=float)
-    fit = sm.OLS(y, np.ones((15, 1))).fit(
+    fit = OLS(y, np.ones((15, 1))).fit(
         cov_type="cluster", cov_kwds={"groups": np.repeat(np.arange(5), 3), "use_correction": False}
     )
     assert fit.bse[0] == pytest.approx(0.152023, abs=1e-6)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from string import Template
 
 import pytest
@@ -28,15 +29,17 @@ from .levels import EASY, LEVELS, SHIPPED, changed, instance, shipped
 SEEDS = range(25)
 
 
-def instances() -> Iterator[Instance]:
-    for level in LEVELS:
-        yield from (instance(level, seed) for seed in SEEDS)
-    for difficulty in SHIPPED:
-        yield from (shipped(difficulty, seed) for seed in SEEDS)
+@cache
+def instances() -> list[tuple[Instance, Spec]]:
+    """Drawn by the first test that asks, not by every process that collects."""
+    drawn = [instance(level, seed) for level in LEVELS for seed in SEEDS]
+    drawn += [shipped(difficulty, seed) for difficulty in SHIPPED for seed in SEEDS]
+    return [(chosen, Spec.model_validate(chosen.spec)) for chosen in drawn]
 
 
-INSTANCES = list(instances())
-SPECS = [Spec.model_validate(chosen.spec) for chosen in INSTANCES]
+def specs() -> list[Spec]:
+    return [spec for _, spec in instances()]
+
 
 DECISIVE = {
     "filter left out",
@@ -113,7 +116,7 @@ STATED: dict[str, Callable[[Spec, Voice], str]] = {
 
 def test_every_wrong_reading_is_told_apart_or_excluded_by_the_wording_and_each_occurs() -> None:
     differs: Counter[str] = Counter()
-    for chosen, spec in zip(INSTANCES, SPECS, strict=True):
+    for chosen, spec in instances():
         prompts = {name: instruction(spec, voice) for name, voice in VOICES.items()}
         for operator, text in reading_slips(chosen):
             if operator in DECISIVE:
@@ -128,7 +131,7 @@ def test_every_wrong_reading_is_told_apart_or_excluded_by_the_wording_and_each_o
 
 
 def test_decisive_readings_are_those_that_generation_rejects_on() -> None:
-    assert {operator_of(name) for spec in SPECS for name, _ in decisive_readings(spec)} == DECISIVE
+    assert {operator_of(name) for spec in specs() for name, _ in decisive_readings(spec)} == DECISIVE
 
 
 SAID = {
@@ -151,14 +154,14 @@ def test_the_wording_says_what_is_included_how_halves_round_and_that_equal_rows_
     assert "away from zero" in voice.derive
     assert "away from zero" in voice.measures["mean"]
     assert equal in voice.repeated
-    without_key = [s for s in SPECS if s.aggregate is None and s.tables[0].columns[0].name not in s.columns]
+    without_key = [s for s in specs() if s.aggregate is None and s.tables[0].columns[0].name not in s.columns]
     assert len(without_key) > 10
     assert all(voice.repeated in instruction(spec, voice) for spec in without_key)
 
 
 def test_ties_in_the_first_sort_key_really_occur() -> None:
     tied = 0
-    for chosen, spec in zip(INSTANCES, SPECS, strict=True):
+    for chosen, spec in instances():
         if len(spec.sort) > 1:
             primary = spec.model_copy(update={"columns": (spec.sort[0].column,), "limit": None})
             tied += max(Counter(evaluate(primary, parse_tables(spec.tables, texts(chosen))).rows).values()) > 1
@@ -191,7 +194,7 @@ def test_every_kind_of_condition_sort_and_aggregate_is_drawn() -> None:
     conditions, sorts, keys, decimals = set(), set(), set(), set()
     functions: dict[str, set[int]] = defaultdict(set)
     limits = {True: 0, False: 0}
-    for spec in SPECS:
+    for spec in specs():
         columns = {column.name: column for column in working_columns(spec)}
         for condition in spec.filters:
             column = columns[condition.column]
