@@ -129,6 +129,8 @@ class Campaign:
         self._slots = asyncio.Semaphore(study.manifest.execution.concurrent_episodes)
         self._progress: StageProgress | None = None
         self._last: dict[str, str] = {}
+        self._untouched: set[str] = set()
+        """Episodes of locked cells that have left nothing yet, so that nothing has to be looked for."""
         self._runner = Runner(
             study.store,
             study.manifest,
@@ -202,6 +204,8 @@ class Campaign:
         """
         with self.study.store.cell_lock(model, cell.id):
             left = self._still_left(model, cell, jobs)
+            ids = {one.episode_id for job in left for one in job.conversation}
+            self._untouched |= ids - self.study.store.touched(model, cell.id)
             await abreast(left, attempt, self.study.manifest.execution.concurrent_episodes)
 
     def halt(self, error: StudyError) -> None:
@@ -250,7 +254,7 @@ class Campaign:
             if self.stopped_for(job.episode.model):
                 return None
             try:
-                summary = await self._runner.run(job)
+                summary = await self._runner.run(job, first=self._is_first(job))
             except ModelUnusable as error:
                 self._leave_out(job.episode.model, str(error))
                 return None
@@ -269,6 +273,13 @@ class Campaign:
         if summary.culprit is not None:
             raise EpisodeFailed(summary, summary.culprit)
         return summary
+
+    def _is_first(self, job: Job) -> bool:
+        """Whether nothing of the conversation was ever begun; from now on, it was."""
+        ids = {one.episode_id for one in job.conversation}
+        first = ids <= self._untouched
+        self._untouched -= ids
+        return first
 
     async def attempt_repeatedly(self, job: Job) -> Summary | None:
         """Attempts by the manifest's policy, for runs that track no single episode; null if none was finished."""

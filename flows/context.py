@@ -97,7 +97,10 @@ class Study:
         its first task.
         """
         found: dict[str, dict[str, Any]] = {}
+        touched = self.store.touched(model, cell.id)
         for conversation in conversations_of(self.episodes(model, cell)):
+            if any(episode.episode_id not in touched for episode in conversation):
+                continue
             markers = {episode.episode_id: self.store.marker(self.transcript(episode)) for episode in conversation}
             whole = {episode_id: marker for episode_id, marker in markers.items() if marker is not None}
             if len(whole) == len(markers):

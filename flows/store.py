@@ -166,6 +166,16 @@ class Store:
                     found[(folder.parent.parent.name, folder.parent.name)] = ids
         return found
 
+    def touched(self, model: str, cell_id: str) -> set[str]:
+        """The ids of a cell's episodes that have left anything, finished or not: one look for all of them."""
+        folder = self.episodes(model, cell_id)
+        with storage(folder):
+            try:
+                with os.scandir(folder) as entries:
+                    return {entry.name.partition(".")[0] for entry in entries}
+            except FileNotFoundError:
+                return set()
+
     @staticmethod
     def marker(transcript: Path) -> dict[str, Any] | None:
         """What the marker says of a finished transcript; null if the attempt was interrupted or never began.

@@ -75,10 +75,14 @@ class Runner:
         self._sleep = sleep
         self._in_flight = 0
         self._settled = asyncio.Event()
-        self._books_flushed = GroupCommit(ledger.flush)
+        self._reserved = GroupCommit(ledger.flush)
+        self._settled_and_marked = GroupCommit(ledger.flush)
 
-    async def run(self, job: Job) -> Summary | None:
+    async def run(self, job: Job, first: bool = False) -> Summary | None:
         """One attempt at a conversation, its transcripts marked complete at its end; null if stopped before it.
+
+        Args:
+            first: It is known that no earlier attempt has left anything, which is then not looked for.
 
         Raises:
             CapReached: not started, for want of money.
@@ -87,14 +91,14 @@ class Runner:
             flows.errors.ConfigurationError: the model's key or address is missing.
         """
         async with self._paces[job.episode.model].episodes:
-            attempts = {task.episode_id: self._attempt_number(task) for task in job.conversation}
+            attempts = {task.episode_id: 1 if first else self._attempt_number(task) for task in job.conversation}
             accounts = await self._reserve(job, attempts)
             if accounts is None:
                 return None
             self._in_flight += 1
             try:
-                await self._books_flushed()
-                tasks = await self._attempt(job, attempts, accounts)
+                await self._reserved()
+                tasks = await self._attempt(job, attempts, accounts, first)
             finally:
                 self._in_flight -= 1
                 try:
@@ -102,9 +106,9 @@ class Runner:
                         self._settle(account)
                 finally:
                     self._wake()
-        await self._books_flushed()
-        first, *others = [await self._marked(task) for task in tasks]
-        return replace(first, followers=tuple(others))
+        await self._mark(tasks)
+        opening, *others = [_summary(task) for task in tasks]
+        return replace(opening, followers=tuple(others))
 
     def _attempt_number(self, job: Job) -> int:
         path = self._transcript(job)
@@ -131,29 +135,31 @@ class Runner:
             await self._settled.wait()
         return None
 
-    async def _attempt(self, job: Job, attempts: Mapping[str, int], accounts: Sequence[Account]) -> list[Task]:
-        """The conversation's tasks, ended, their whole transcripts flushed to the disk."""
+    async def _attempt(
+        self, job: Job, attempts: Mapping[str, int], accounts: Sequence[Account], first: bool
+    ) -> list[Task]:
+        """The conversation's tasks, ended; their whole transcripts are yet to be flushed to the disk."""
         adapters = [self._open_adapter(task) for task in job.conversation]
         tasks: list[Task] = []
         try:
             for one, account, adapter in zip(job.conversation, accounts, adapters, strict=True):
-                tasks.append(self._opened(one, attempts[one.episode_id], account, adapter))
+                tasks.append(self._opened(one, attempts[one.episode_id], account, adapter, first))
             await self._converse(tasks)
             for task in tasks:
                 task.writer.record("end", **end_event(task))
-                task.digest = await asyncio.to_thread(task.writer.close)
-        finally:
-            for task in tasks:
-                task.writer.abandon()
+        except BaseException:
+            _abandon(tasks)
+            raise
         return tasks
 
-    def _opened(self, job: Job, attempt: int, account: Account, adapter: Adapter) -> Task:
+    def _opened(self, job: Job, attempt: int, account: Account, adapter: Adapter, first: bool) -> Task:
         path, session, broken = self._transcript(job), None, ""
         try:
             session = Session(job.instance, job.variant, self._manifest.scaffold.tool_output_chars)
         except Exception as error:  # noqa: BLE001 - a world that cannot be opened is one row, whatever broke
             broken = ToolCrash("opening the world", error).detail
-        self._store.set_aside(path)
+        if not first:
+            self._store.set_aside(path)
         return Task(job, attempt, path, account, adapter, session, TranscriptWriter(path), broken=broken)
 
     async def _converse(self, tasks: Sequence[Task]) -> None:
@@ -241,20 +247,43 @@ class Runner:
         self._settled.set()
         self._settled = asyncio.Event()
 
-    async def _marked(self, task: Task) -> Summary:
-        spent, ending = task.account.spending.spent_usd, task.ending
-        marker = {
-            "sha256": task.digest,
-            "outcome": ending.outcome,
-            "kind": ending.kind,
-            "attempt": task.attempt,
-            "spent_usd": spent,
-        }
-        await asyncio.to_thread(self._store.mark_complete, task.path, marker)
-        return Summary(task.job.episode_id, ending.outcome, ending.kind, spent)
+    async def _mark(self, tasks: Sequence[Task]) -> None:
+        """Flush the transcripts, then the books, then mark the episodes complete."""
+
+        def close() -> None:
+            for task in tasks:
+                task.digest = task.writer.close()
+
+        def mark() -> None:
+            for task in tasks:
+                self._store.mark_complete(task.path, _marker(task))
+
+        try:
+            await self._settled_and_marked(before=close, after=mark)
+        finally:
+            _abandon(tasks)
 
     def _transcript(self, job: Job) -> Path:
         return self._store.transcript(job.episode.model, job.episode.cell.id, job.episode_id)
+
+
+def _marker(task: Task) -> dict[str, object]:
+    return {
+        "sha256": task.digest,
+        "outcome": task.ending.outcome,
+        "kind": task.ending.kind,
+        "attempt": task.attempt,
+        "spent_usd": task.account.spending.spent_usd,
+    }
+
+
+def _summary(task: Task) -> Summary:
+    return Summary(task.job.episode_id, task.ending.outcome, task.ending.kind, task.account.spending.spent_usd)
+
+
+def _abandon(tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        task.writer.abandon()
 
 
 def _rest_after(ending: Ending, which: str) -> Ending | None:

@@ -245,6 +245,16 @@ class TestEpisodes:
         path.unlink()
         assert store.marker(path) is None
 
+    def test_whatever_an_episode_has_left_it_is_touched(self, tmp_path: Path) -> None:
+        store = Store(tmp_path)
+        assert store.touched("steady", "cell") == set()
+        self.finished(store).unlink()
+        store.transcript("steady", "cell", "e2").write_text("half")
+        store.earlier_attempt(store.transcript("steady", "cell", "e3"), 1).write_text("first")
+        assert store.touched("steady", "cell") >= {"e1", "e2", "e3"}
+        assert "e4" not in store.touched("steady", "cell")
+        assert store.touched("steady", "other") == set()
+
     @pytest.mark.parametrize("content", [b"", b"{", b"3", b'{"sha256":"0"}'])
     def test_damaged_marker_is_refused_by_path(self, tmp_path: Path, content: bytes) -> None:
         store = Store(tmp_path)

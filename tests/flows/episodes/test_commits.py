@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from functools import partial
 
 import pytest
 
-from flows.episodes.commits import GroupCommit
+from flows.episodes.commits import HANDS, GroupCommit
 
 
 def test_those_who_come_while_a_flush_runs_share_the_next_one() -> None:
@@ -72,3 +73,89 @@ def test_one_who_is_cancelled_takes_the_flush_from_nobody() -> None:
 
     asyncio.run(two())
     assert done == [1]
+
+
+def test_what_comes_before_and_after_is_done_around_one_flush_for_all() -> None:
+    happened: list[str] = []
+
+    async def everybody() -> None:
+        commit = GroupCommit(lambda: happened.append("flush"))
+        await asyncio.gather(
+            *(
+                commit(
+                    before=partial(happened.append, f"before {name}"), after=partial(happened.append, f"after {name}")
+                )
+                for name in range(9)
+            )
+        )
+
+    asyncio.run(everybody())
+    assert sorted(happened[:9]) == [f"before {name}" for name in range(9)]
+    assert happened[9] == "flush"
+    assert sorted(happened[10:]) == [f"after {name}" for name in range(9)]
+
+
+def test_work_of_one_go_is_done_side_by_side() -> None:
+    meeting = threading.Barrier(HANDS, timeout=10)
+
+    def meet() -> None:
+        meeting.wait()
+
+    async def everybody() -> None:
+        commit = GroupCommit(lambda: None)
+        await asyncio.gather(*(commit(before=meet) for _ in range(HANDS)))
+
+    asyncio.run(everybody())
+
+
+def fails() -> None:
+    raise OSError("full")
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_work_that_fails_fails_for_its_own_and_leaves_out_what_comes_after(place: str) -> None:
+    happened: list[str] = []
+
+    async def two() -> list[BaseException | None]:
+        commit = GroupCommit(lambda: happened.append("flush"))
+        mine = {"after": partial(happened.append, "mine"), place: fails}
+        other = commit(before=partial(happened.append, "other before"), after=partial(happened.append, "other after"))
+        return await asyncio.gather(commit(**mine), other, return_exceptions=True)
+
+    assert [str(result) for result in asyncio.run(two())] == ["full", "None"]
+    assert happened == ["other before", "flush", "other after"]
+
+
+def test_after_a_flush_that_failed_nothing_is_done_for_anybody() -> None:
+    happened: list[str] = []
+
+    async def two() -> list[BaseException | None]:
+        commit = GroupCommit(fails)
+        return await asyncio.gather(
+            *(commit(after=partial(happened.append, "after")) for _ in range(2)), return_exceptions=True
+        )
+
+    assert [str(result) for result in asyncio.run(two())] == ["full", "full"]
+    assert happened == []
+
+
+def test_for_one_who_was_cancelled_nothing_more_is_done() -> None:
+    begun, go_on, happened = threading.Event(), threading.Event(), list[str]()
+
+    def flush() -> None:
+        begun.set()
+        assert go_on.wait(10)
+
+    async def two() -> None:
+        commit = GroupCommit(flush)
+        impatient = asyncio.create_task(commit(after=partial(happened.append, "impatient")))
+        patient = asyncio.create_task(commit(after=partial(happened.append, "patient")))
+        await asyncio.to_thread(begun.wait, 10)
+        impatient.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await impatient
+        go_on.set()
+        await patient
+
+    asyncio.run(two())
+    assert happened == ["patient"], "its lock on what it would have marked may be gone"
