@@ -60,7 +60,7 @@ def end_event(task: Task) -> dict[str, object]:
         "detail": ending.detail,
         "steps": ending.steps,
         "final_state": task.final_state.model_dump(mode="json"),
-        "calls": [call.model_dump(mode="json") for call in task.session.calls] if task.session else [],
+        "calls": [vars(call) for call in task.session.calls] if task.session else [],
         "trajectory_hash": content_hash(list(ending.trajectory), 16),
         "trajectory_length": len(ending.trajectory),
         "tokens_in": spending.total("input_total"),

@@ -21,6 +21,7 @@ from flows.models.messages import (
     Stop,
     ToolMessage,
     UserMessage,
+    as_json,
 )
 from tasks_env import Session
 from tasks_env.canonical import content_hash
@@ -181,7 +182,7 @@ class TaskLoop:
             result = self._session.call(call.name, call.arguments)
         except Exception as error:
             raise ToolCrash(call.name, error) from error
-        canonical = result.call.model_dump(mode="json") if result.call else None
+        canonical = vars(result.call) if result.call else None
         self._trajectory.append(result.call.name if result.call else call.name)
         return self._answer(call, result.content, canonical, is_error=result.is_error)
 
@@ -209,7 +210,7 @@ class TaskLoop:
         self._transcript.record(
             "request",
             step=self._steps + 1,
-            added=[message.model_dump(mode="json") for message in self._history.news()],
+            added=[as_json(message) for message in self._history.news()],
             temperature=self._temperature,
             settings=sent_settings(request.body),
             bytes=request.size,
@@ -223,9 +224,9 @@ class TaskLoop:
             "answer",
             step=self._steps,
             text=completion.message.text,
-            calls=[call.model_dump(mode="json") for call in completion.tool_calls],
+            calls=[vars(call) for call in completion.tool_calls],
             stop=completion.stop.value,
-            usage=completion.usage.model_dump(mode="json") if completion.usage else None,
+            usage=vars(completion.usage) if completion.usage else None,
             raw=completion.raw,
         )
 

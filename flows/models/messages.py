@@ -69,6 +69,17 @@ class ToolMessage(Frozen):
 Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
+def as_json(message: Message) -> JsonObject:
+    """The message's fields. Not by pydantic, whose JSON mode takes far longer and loses lone surrogates in keys."""
+    match message:
+        case AssistantMessage():
+            return {**vars(message), "calls": [vars(call) for call in message.calls]}
+        case ToolMessage():
+            return {**vars(message), "answers": [vars(answer) for answer in message.answers]}
+        case _:
+            return {**vars(message)}
+
+
 class Usage(Frozen):
     """Tokens of one answer in one normal form for all providers."""
 

@@ -180,7 +180,7 @@ def test_hostile_text_survives_and_breaks_no_line(ran: Ran) -> None:
     answers, results = of_kind(events, "answer"), of_kind(events, "result")
     assert answers[0]["text"] == HOSTILE
     assert json.loads(answers[1]["calls"][1]["raw_arguments"]) == {HOSTILE: HOSTILE}
-    assert list(answers[1]["calls"][1]["arguments"].values()) == [HOSTILE]
+    assert answers[1]["calls"][1]["arguments"] == {HOSTILE: HOSTILE}
     assert json.loads(answers[2]["calls"][1]["raw_arguments"]) == {"sql": HOSTILE}
     assert [result["is_error"] for result in results] == [False, True, True, True, False, True]
     assert of_kind(events, "end")[0]["outcome"] == "completed"
@@ -213,7 +213,7 @@ def test_what_is_shown_to_the_model_is_what_the_events_say(ran: Ran) -> None:
     shown = conversation_of(events)
     turns = [message for message in shown if isinstance(message, AssistantMessage)]
     answers = [event for event in of_kind(events, "answer") if event["step"] < 4]
-    assert [(turn.text, [call.model_dump(mode="json") for call in turn.calls]) for turn in turns] == [
+    assert [(turn.text, [dict(call) for call in turn.calls]) for turn in turns] == [
         (event["text"], event["calls"]) for event in answers
     ]
     told = [answer for message in shown if isinstance(message, ToolMessage) for answer in message.answers]
