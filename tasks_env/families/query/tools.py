@@ -8,6 +8,7 @@ from typing import Any
 
 from tasks_env.errors import ToolError
 from tasks_env.families.base import Reply
+from tasks_env.families.query import idle
 from tasks_env.families.query.answers import MAX_ANSWER_CHARS
 from tasks_env.families.query.database import SQL_TYPES, connect_again
 from tasks_env.families.query.guard import MAX_ROWS, GuardedDatabase
@@ -46,7 +47,7 @@ _COMPARED_CHARS = 100
 
 
 class QueryWorld:
-    """One episode: the database, made at the first statement and closed with the episode, and the answer."""
+    """One episode: the database, its own from the first statement to the end of the episode, and the answer."""
 
     def __init__(self, world: JsonObject) -> None:
         self.submitted = False
@@ -74,14 +75,15 @@ class QueryWorld:
         return {"answer": self._answer}
 
     def close(self) -> None:
-        """Close the database; a later statement opens a new one. Collected worlds close by themselves."""
-        if self._close is not None:
-            self._close()
+        """Give the database back; a later statement takes another one. That of a collected world is closed."""
+        if self._close is not None and self._database is not None:
+            self._close.detach()
+            idle.give(self._world, self._database)
         self._database = self._close = None
 
     def _guarded(self) -> GuardedDatabase:
         if self._database is None:
-            self._database = GuardedDatabase(connect_again(self._world))
+            self._database = idle.take(self._world) or GuardedDatabase(connect_again(self._world))
             self._close = weakref.finalize(self, self._database.close)
         return self._database
 

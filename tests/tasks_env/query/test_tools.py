@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -18,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks_env import Naming, Presentation, Session, ToolError, render
-from tasks_env.families.query.guard import MAX_RESULT_CHARS, MAX_ROWS
+from tasks_env.families.query import idle
+from tasks_env.families.query.database import connect
+from tasks_env.families.query.guard import MAX_RESULT_CHARS, MAX_ROWS, GuardedDatabase
 from tasks_env.families.query.tools import QueryWorld
 from tests.tasks_env.query.handmade import COUNT, WORLD
 from tests.tasks_env.query.levels import a_mix
@@ -300,21 +303,44 @@ def test_wrong_arguments_are_errors_that_name_the_argument() -> None:
     assert not session.submitted
 
 
-def test_databases_are_closed_with_their_episodes() -> None:
+def test_the_database_of_an_abandoned_episode_is_closed() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(3):
             world = QueryWorld(WORLD)
             _query(world, "SELECT date('2022-01-01')")
+            connection = world._database._connection
             del world
             gc.collect()
+            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+                connection.execute("SELECT 1")
     assert not caught
-    world = QueryWorld(WORLD)
+
+
+def test_the_next_episode_of_a_world_is_lent_the_database_of_the_last_and_no_other_world_is() -> None:
+    world, same, other = QueryWorld(WORLD), QueryWorld(WORLD), QueryWorld(deepcopy(WORLD))
     _query(world, "SELECT 1")
-    connection = world._database._connection
+    database = world._database
     world.call("submit", {"answer": "1"})
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        connection.execute("SELECT 1")
+    for later in (other, same):
+        _query(later, "SELECT 1")
+    assert same._database is database
+    assert other._database is not database
+    for later in (other, same):
+        later.close()
+
+
+def test_no_more_databases_are_kept_than_said_and_the_others_are_closed() -> None:
+    worlds = [QueryWorld(deepcopy(WORLD)) for _ in range(idle.MOST + 3)]
+    for world in worlds:
+        _query(world, "SELECT 1")
+    connections = [world._database._connection for world in worlds]
+    for world in worlds:
+        world.close()
+    for connection in connections[:3]:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+    assert connections[3].execute("SELECT 1").fetchone() == (1,)
 
 
 def test_an_episode_may_move_from_thread_to_thread() -> None:
@@ -325,7 +351,7 @@ def test_an_episode_may_move_from_thread_to_thread() -> None:
     world.close()
 
 
-def test_episodes_do_not_share_a_database() -> None:
+def test_episodes_side_by_side_do_not_share_a_database() -> None:
     first, second = QueryWorld(WORLD), QueryWorld(WORLD)
     assert _query(first, "SELECT COUNT(*) FROM loans") == _query(second, "SELECT COUNT(*) FROM loans")
     first.close()
@@ -380,6 +406,68 @@ _FRAGMENTS = (
 def test_any_statement_gives_a_bounded_result_or_a_tool_error(statement: str) -> None:
     with closing(QueryWorld(WORLD)) as world:
         assert len(_answered(world, statement)) <= MAX_RESULT_CHARS + 400
+
+
+def _in_a_new_database(statement: str) -> str:
+    guarded = GuardedDatabase(connect(WORLD))
+    try:
+        return guarded.select(statement)
+    except ToolError as error:
+        return error.message
+    finally:
+        guarded.close()
+
+
+_TELLING = (
+    "SELECT * FROM loans ORDER BY id",
+    "SELECT name, sql FROM sqlite_master ORDER BY name",
+    "SELECT strftime('%Y', loan_date), LENGTH(REPLACE('aXa', 'X', 'y')) FROM loans",
+    "SELECT date('now')",
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT MAX(x) FROM n",
+    "SELECT REPLACE(HEX(ZEROBLOB(1500)), '00', 'abc')",
+    "PRAGMA table_info(loans)",
+    "SELECT changes(), total_changes(), last_insert_rowid()",
+)
+"""What would tell a database that was used from one that was not: its tables, its limits, its refusals."""
+
+
+@pytest.fixture(scope="module")
+def told_by_a_new_one() -> dict[str, str]:
+    return {statement: _in_a_new_database(statement) for statement in _TELLING}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *_TELLING,
+                "INSERT INTO loans DEFAULT VALUES",
+                "CREATE TEMP TABLE t AS SELECT 1",
+                "BEGIN",
+                "SAVEPOINT s",
+                "ATTACH ':memory:' AS other",
+                "PRAGMA query_only = OFF",
+                "PRAGMA case_sensitive_like = ON",
+                "DROP TABLE loans",
+                "SELECT",
+            ]
+        )
+        | st.lists(st.sampled_from(_FRAGMENTS), max_size=8).map(" ".join),
+        max_size=6,
+    )
+)
+def test_whatever_an_episode_has_asked_the_next_one_cannot_tell(
+    told_by_a_new_one: dict[str, str], statements: list[str]
+) -> None:
+    with closing(QueryWorld(WORLD)) as world:
+        for statement in statements:
+            _answered(world, statement)
+        used = world._database
+    with closing(QueryWorld(WORLD)) as world:
+        told = {statement: _answered(world, statement) for statement in _TELLING}
+        assert world._database is used or used is None
+    assert told == told_by_a_new_one
 
 
 def _answered(world: QueryWorld, statement: str) -> str:
