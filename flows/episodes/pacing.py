@@ -12,9 +12,9 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 
 from flows.episodes.ceiling import Ceiling, Places
 from flows.manifest import HttpModel, Manifest, Model
@@ -132,12 +132,35 @@ class Buckets:
 
 
 class Sending:
-    """One request on its way; tells the pace how it went. Without a word, it was neither taken nor one too many."""
+    """One request on its way, an async context manager: entering waits for a place in flight and in this minute.
+
+    What it is told of the answer, the pace learns from. Without a word, it was neither taken nor one too many.
+    """
 
     def __init__(self, pace: Pace, expected_tokens: int) -> None:
         self._pace = pace
         self._expected = expected_tokens
+        self._number = 0
+
+    async def __aenter__(self) -> Sending:
+        pace = self._pace
+        await pace.requests.__aenter__()
+        try:
+            if pace.buckets.requests:
+                await pace.buckets.requests.take(1)
+            if pace.buckets.tokens:
+                await pace.buckets.tokens.take(self._expected)
+        except BaseException as error:
+            await pace.requests.__aexit__(type(error), error, error.__traceback__)
+            raise
         self._number = pace.ceiling.send()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._pace.episodes.admit()
+        await self._pace.requests.__aexit__(kind, error, traceback)
 
     def answered(self, tokens: int | None) -> None:
         """The model answered; null `tokens`: nobody said how many, the estimate stays."""
@@ -163,20 +186,11 @@ class Pace:
         self.ceiling = Ceiling(entry.limits.concurrent_episodes)
         self.episodes = Places(self.ceiling)
         self.buckets = buckets or _buckets([entry], None)
-        self._requests = Places(self.ceiling)
+        self.requests = Places(self.ceiling)
 
-    @asynccontextmanager
-    async def request(self, expected_tokens: int) -> AsyncIterator[Sending]:
-        """Wait for a place among the requests in flight and those of this minute, and hold the former."""
-        async with self._requests:
-            if self.buckets.requests:
-                await self.buckets.requests.take(1)
-            if self.buckets.tokens:
-                await self.buckets.tokens.take(expected_tokens)
-            try:
-                yield Sending(self, expected_tokens)
-            finally:
-                self.episodes.admit()
+    def request(self, expected_tokens: int) -> Sending:
+        """To be entered for each request."""
+        return Sending(self, expected_tokens)
 
 
 def paces(manifest: Manifest, models: Sequence[str], acquire: Acquire | None = None) -> dict[str, Pace]:

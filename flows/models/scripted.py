@@ -31,7 +31,7 @@ from tasks_env.canonical import canonical_json
 from tasks_env.identity import Same
 from tasks_env.naming import shown_arguments
 from tasks_env.seeding import derive
-from tasks_env.types import JsonObject
+from tasks_env.types import JsonObject, Naming
 
 _BYTES_PER_TOKEN = 4
 _OPENER = UserMessage(text="-")
@@ -114,17 +114,10 @@ class ScriptedAdapter:
         if planned is None:
             return AssistantMessage(text="I have nothing more to do.")
         identity = self._free_id()
-        if isinstance(planned, str):
-            problem = "the arguments are not a valid JSON object: they break off"
-            call = Call(id=identity, name=planned, arguments=None, raw_arguments="{", problem=problem)
-        else:
-            arguments = shown_arguments(planned.arguments, self._naming)
-            call = Call(
-                id=identity,
-                name=self._naming.tools.get(planned.name, planned.name),
-                arguments=arguments,
-                raw_arguments=canonical_json(arguments),
-            )
+        if isinstance(planned, ToolCall):
+            return _turn(Same(planned), Same(self._naming), identity)
+        problem = "the arguments are not a valid JSON object: they break off"
+        call = Call(id=identity, name=planned, arguments=None, raw_arguments="{", problem=problem)
         return AssistantMessage(calls=(call,))
 
     def _free_id(self) -> str:
@@ -160,6 +153,15 @@ def _plan(entry: ScriptedModel, context: EpisodeContext) -> list[ToolCall | str]
 def _reference(instance: Same[Instance]) -> tuple[ToolCall, ...]:
     """The instance's reference solution: the same in every episode, and often all that an episode takes to plan."""
     return family(instance.value.family).reference(instance.value)
+
+
+@lru_cache(maxsize=4096)
+def _turn(planned: Same[ToolCall], naming: Same[Naming], identity: str) -> AssistantMessage:
+    """The turn that makes a call: the same in every episode that plays the instance's reference solution."""
+    name, arguments = planned.value.name, shown_arguments(planned.value.arguments, naming.value)
+    shown = naming.value.tools.get(name, name)
+    call = Call(id=identity, name=shown, arguments=arguments, raw_arguments=canonical_json(arguments))
+    return AssistantMessage(calls=(call,))
 
 
 def _solves(context: EpisodeContext, plan: Sequence[ToolCall | str]) -> bool:
