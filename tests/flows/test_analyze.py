@@ -254,16 +254,18 @@ def test_missing_partial_scores_and_lopsided_infrastructure_errors_are_counted(a
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_same_bytes_whatever_the_order_of_the_rows(
+def test_two_processes_give_the_same_bytes_whatever_the_order_of_the_rows_the_place_and_the_users_settings(
     tmp_path: Path, study_environment: dict[str, str]
 ) -> None:
     made: list[dict[str, bytes]] = []
-    for number, zone in (("1", "UTC"), ("2", "Asia/Tokyo")):
+    for number, zone, locale, size in (("1", "UTC", "C", 10), ("2", "Asia/Tokyo", "C.UTF-8", 17)):
         folder = tmp_path / number
         folder.mkdir()
+        (folder / "matplotlibrc").write_text(f"font.size: {size}\n")
         results = written(folder, FULL.sample(frac=1, random_state=int(number)))
         command = [sys.executable, "-m", "flows.analyze", "--results", str(results), "--out", str(folder / "out")]
-        environment = {**study_environment, "PYTHONHASHSEED": number, "TZ": zone, "PYTHONPATH": str(ROOT)}
+        place = {"PYTHONHASHSEED": number, "TZ": zone, "LC_ALL": locale, "MATPLOTLIBRC": str(folder / "matplotlibrc")}
+        environment = {**study_environment, **place, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert f"{len(TABLE_COLUMNS)} tables" in done.stdout

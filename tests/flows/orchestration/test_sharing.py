@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from flows.campaign_summary import halt_error
 from flows.console import Console
 from flows.context import Study
 from flows.episodes.pacing import shared_limits
-from flows.orchestration import is_shared, serving, set_limits, take_slots
+from flows.orchestration import is_shared, set_limits, take_slots
 from flows.orchestration.settings import API_URL, EMBEDDED
 from flows.orchestration.sharing import LimitMissing
 from tests.flows.chaos.model import BadDay, plans_of
@@ -149,7 +148,7 @@ def test_a_run_whose_shared_limit_is_gone_asks_nothing_more_and_stops_in_good_or
 
 @pytest.mark.slow
 def test_two_processes_on_one_prefect_server_stay_below_the_rate_together(
-    server: AnsweringServer, tmp_path: Path
+    server: AnsweringServer, tmp_path: Path, study_environment: dict[str, str]
 ) -> None:
     """Each process makes fewer requests than its own bucket holds: alone, neither would ever wait."""
     study = study_at(tmp_path / "study", server.url, requests_per_minute=PER_MINUTE)
@@ -161,22 +160,19 @@ def test_two_processes_on_one_prefect_server_stay_below_the_rate_together(
         return day(request)
 
     server.answer_with(respond)
-    environ = {name: value for name, value in os.environ.items() if name not in (API_URL, EMBEDDED)}
+    environ = {name: value for name, value in study_environment.items() if name != EMBEDDED}  # as a user's own server
     program = "import sys; from flows.cli import main; sys.exit(main(sys.argv[1:]))"
-    with serving(tmp_path / "prefect", environ) as prefect:
-        prefect.wait()
-        del environ[EMBEDDED]  # from here on a server like one that the user started
-        runs = [
-            subprocess.Popen(
-                [sys.executable, "-c", program, "run", "--manifest", str(study.manifest_path), "--cell", cell],
-                env={**environ, "PYTHONPATH": str(ROOT)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            for cell in CELLS
-        ]
-        said = [run.communicate(timeout=300)[0] for run in runs]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, "run", "--manifest", str(study.manifest_path), "--cell", cell],
+            env={**environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for cell in CELLS
+    ]
+    said = [run.communicate(timeout=300)[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], said
     assert all("10 of 10 episodes finished (0 before this run), 0 infra_error" in text for text in said)
     per_second = PER_MINUTE / 60

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -136,28 +132,6 @@ def test_type_can_be_read_in_a_column_of_85_millimetres(
     column = 85 / 25.4
     sizes = [text.get_fontsize() for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text().strip()]
     assert min(sizes) * column / figure.get_figwidth() >= 6.4
-
-
-@pytest.mark.slow
-def test_the_users_own_settings_and_hash_seed_change_no_byte(tmp_path: Path) -> None:
-    script = (
-        "import hashlib, matplotlib\n"
-        "matplotlib.rcParams['font.size'] = {size}\n"
-        "import pandas as pd\n"
-        "from flows.report.figures import FIGURES, render_svg, render_png\n"
-        "table = pd.read_parquet('{path}')\n"
-        "figure, _ = FIGURES['variance_components']({{'variance_components': table}})\n"
-        "print(hashlib.sha256(render_svg(figure) + render_png(figure)).hexdigest())\n"
-    )
-    path = tmp_path / "components.parquet"
-    inference_tables(FRAME, [], seed=1, resamples=50)["variance_components"].to_parquet(path)
-    root = Path(__file__).parents[3]
-    found = set()
-    for size, hash_seed, zone in ((10, "0", "UTC"), (17, "123", "Asia/Tokyo")):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "TZ": zone, "LC_ALL": "C", "PYTHONPATH": str(root)}
-        command = [sys.executable, "-c", script.format(size=size, path=path)]
-        found.add(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
-    assert len(found) == 1
 
 
 TINY = synthetic_results(
