@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 
 from flows.analysis.inputs import read_inputs, up_to_date
+from flows.cli import main
 from flows.context import Options
 from flows.episodes.ledger import Ledger
 from flows.results import WALL_CLOCK_COLUMNS
@@ -144,6 +145,15 @@ def _files(root: Path, pattern: str, at_least: int) -> Callable[[], bool]:
     return lambda: len(list(root.glob(pattern))) >= at_least
 
 
+def _whole_study(manifest: str, said: str, environ: dict[str, str]) -> None:
+    """In a process forked from one that has imported everything: to import takes longer than a stage."""
+    os.environ.update(environ)
+    with Path(said).open("wb") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    sys.exit(main(["study", "--smoke", "--manifest", manifest]))
+
+
 @pytest.mark.slow
 def test_study_killed_in_each_stage_gives_the_same_table_after_a_rerun(
     tmp_path: Path, study_environment: dict[str, str]
@@ -155,7 +165,6 @@ def test_study_killed_in_each_stage_gives_the_same_table_after_a_rerun(
 
     killed = tmp_path / "killed"
     killed.mkdir()
-    command = [sys.executable, "-m", "flows.study", "--smoke", "--manifest"]
     manifest = small_manifest(killed)
     root = killed / ".smoke"
     moments = {
@@ -165,19 +174,27 @@ def test_study_killed_in_each_stage_gives_the_same_table_after_a_rerun(
         "score": _files(root, "results/scores.jsonl", 1),
         "analyze": _files(root, "results/analysis/tables/*.csv", 1),
     }
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["flows.cli", "flows.study", "flows.analysis.outputs"])
+    said = tmp_path / "said"
+
+    def started() -> multiprocessing.process.BaseProcess:
+        process = processes.Process(target=_whole_study, args=[str(manifest), str(said), study_environment])
+        process.start()
+        return process
+
     for stage, reached in moments.items():
-        process = subprocess.Popen(
-            [*command, str(manifest)], env=study_environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        process = started()
         deadline = time.monotonic() + 200
-        while not reached() and process.poll() is None and time.monotonic() < deadline:
+        while not reached() and process.is_alive() and time.monotonic() < deadline:
             time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
         assert reached(), f"the study never reached stage {stage}"
-    last = subprocess.run([*command, str(manifest)], env=study_environment, capture_output=True, text=True, timeout=300)
-    assert last.returncode == 0, last.stderr
-    assert "SMOKE OK" in last.stdout
+    last = started()
+    last.join(300)
+    assert last.exitcode == 0, said.read_text()
+    assert "SMOKE OK" in said.read_text()
     pd.testing.assert_frame_equal(comparable(root / "results" / "results.parquet"), expected)
 
 
