@@ -83,6 +83,7 @@ class Server:
     set_flow_run_state = set_task_run_state
 
 
+@pytest.mark.usefixtures("prefect_api_url")  # which must be known before Prefect is first imported
 @pytest.mark.parametrize(("tasks", "stubborn"), [(0, 0), (2 * PAGE + 1, 0), (PAGE + 5, 3), (3, 3), (PAGE + 1, PAGE)])
 def test_every_look_at_the_server_marks_something_or_is_the_last(
     tmp_path: Path, ended: list[Any], tasks: int, stubborn: int
