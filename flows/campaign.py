@@ -126,7 +126,6 @@ class Campaign:
         """Model → why its adapter cannot be built."""
         self._environ = environ
         self._client: Client | None = None
-        self._slots = asyncio.Semaphore(study.manifest.execution.concurrent_episodes)
         self._progress: StageProgress | None = None
         self._last: dict[str, str] = {}
         self._untouched: set[str] = set()
@@ -138,7 +137,7 @@ class Campaign:
             study.provenance,
             self._open_adapter,
             paces(study.manifest, study.models, acquire),
-            lambda: self.stopped,
+            self.stopped_for,
             sleep,
         )
 
@@ -206,7 +205,8 @@ class Campaign:
             left = self._still_left(model, cell, jobs)
             ids = {one.episode_id for job in left for one in job.conversation}
             self._untouched |= ids - self.study.store.touched(model, cell.id)
-            await abreast(left, attempt, self.study.manifest.execution.concurrent_episodes)
+            # As many again may be at the disk, which holds up none of those who converse.
+            await abreast(left, attempt, 2 * self.study.manifest.execution.concurrent_episodes)
 
     def halt(self, error: StudyError) -> None:
         """Start no further episode; those in flight are finished and kept. The first reason is the one told."""
@@ -250,20 +250,17 @@ class Campaign:
         Raises:
             EpisodeFailed: it ended in infra_error; recorded.
         """
-        async with self._slots:
-            if self.stopped_for(job.episode.model):
-                return None
-            try:
-                summary = await self._runner.run(job, first=self._is_first(job))
-            except ModelUnusable as error:
-                self._leave_out(job.episode.model, str(error))
-                return None
-            except CapReached:
-                self._reach_cap(job)
-                return None
-            except StudyError as error:
-                self.halt(error)
-                return None
+        try:
+            summary = await self._runner.run(job, first=self._is_first(job))
+        except ModelUnusable as error:
+            self._leave_out(job.episode.model, str(error))
+            return None
+        except CapReached:
+            self._reach_cap(job)
+            return None
+        except StudyError as error:
+            self.halt(error)
+            return None
         if summary is None:
             return None
         for task, result in zip(job.conversation, summary.conversation, strict=True):

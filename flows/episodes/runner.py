@@ -50,7 +50,7 @@ class Runner:
     Args:
         open_adapter: An adapter for a job, built per episode.
         paces: Rate limits by model.
-        stopped: Whether no further episode may start; asked right before each conversation would.
+        stopped: Whether no further episode of a model may start; asked right before each conversation would.
         sleep: How retries wait; replaced in tests.
     """
 
@@ -62,7 +62,7 @@ class Runner:
         provenance: Provenance,
         open_adapter: OpenAdapter,
         paces: dict[str, Pace],
-        stopped: Callable[[], bool],
+        stopped: Callable[[str], bool],
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._store = store
@@ -73,6 +73,7 @@ class Runner:
         self._paces = paces
         self._stopped = stopped
         self._sleep = sleep
+        self._places = asyncio.Semaphore(manifest.execution.concurrent_episodes)
         self._in_flight = 0
         self._settled = asyncio.Event()
         self._reserved = GroupCommit(ledger.flush)
@@ -90,7 +91,7 @@ class Runner:
             StoreError: the disk refuses; nothing is marked.
             flows.errors.ConfigurationError: the model's key or address is missing.
         """
-        async with self._paces[job.episode.model].episodes:
+        async with self._places, self._paces[job.episode.model].episodes:
             attempts = {task.episode_id: 1 if first else self._attempt_number(task) for task in job.conversation}
             accounts = await self._reserve(job, attempts)
             if accounts is None:
@@ -122,7 +123,7 @@ class Runner:
         episode = job.episode
         # However much context is carried, no request is longer than `conversation_bytes`: each task has its own bound.
         bound = episode_bound(self._manifest.models[episode.model].pricing, self._manifest.scaffold)
-        while not self._stopped():
+        while not self._stopped(episode.model):
             # Flushed by the caller, for many at once: a disk that takes its time must not hold up the event loop, on
             # which the answers of all other episodes, and their timeouts, wait.
             reservations = self._ledger.reserve_all(
