@@ -50,6 +50,7 @@ class GroupCommit:
         await commit.done
 
     async def _carry_out(self) -> None:
+        commits: list[_Commit] = []
         try:
             while self._waiting:
                 commits, self._waiting = self._waiting, []
@@ -60,6 +61,11 @@ class GroupCommit:
                 await _in_threads([(commit, commit.after) for commit in commits if commit.after and commit.wanted])
                 for commit in commits:
                     _tell(commit)
+        except Exception as error:  # noqa: BLE001 - no thread can be had: nobody must wait for one for ever
+            commits, self._waiting = [*commits, *self._waiting], []
+            for commit in commits:
+                commit.error = commit.error or error
+                _tell(commit)
         finally:
             self._running = None
 

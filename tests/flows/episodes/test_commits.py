@@ -139,6 +139,20 @@ def test_after_a_flush_that_failed_nothing_is_done_for_anybody() -> None:
     assert happened == []
 
 
+def test_where_no_thread_can_be_had_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none_left(*_work: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def two() -> list[BaseException | None]:
+        commit = GroupCommit(lambda: None)
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio, "to_thread", none_left)
+            refused = await asyncio.gather(commit(), commit(before=fails), return_exceptions=True)
+        return [*refused, await commit()]
+
+    assert [str(result) for result in asyncio.run(two())] == ["can't start new thread"] * 2 + ["None"]
+
+
 def test_for_one_who_was_cancelled_nothing_more_is_done() -> None:
     begun, go_on, happened = threading.Event(), threading.Event(), list[str]()
 
