@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=400, help="of --speed and --latency (default %(default)s)")
     parser.add_argument("--at-once", type=int, default=32, help="concurrent episodes (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default %(default)s)")
+    parser.add_argument("--of", help="rows of --speed by their first words, `;` between them (default all)")
     parser.add_argument("--inspect-python", help="an interpreter that has inspect_ai")
     parser.add_argument("--latency-s", type=float, default=0.2, help="of the slow server (default %(default)s)")
     parser.add_argument("--memory-at", default="1000,20000", help="episodes of --memory (default %(default)s)")
@@ -70,6 +71,8 @@ def speed(arguments: argparse.Namespace, folder: Path) -> None:
         runs[name] = lambda place, tracking=tracking, prefect=prefect: run_stage(
             place, episodes, tracking=tracking, at_once=at_once, prefect=prefect
         )
+    wanted = tuple(filter(None, (arguments.of or "").split(";")))
+    runs = {name: run for name, run in runs.items() if not wanted or name.startswith(wanted)}
     taken: dict[str, list[Figures]] = {name: [] for name in runs}
     for number in range(arguments.rounds):
         for name, run in runs.items():
