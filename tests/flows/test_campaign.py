@@ -294,7 +294,8 @@ def test_one_models_refusal_stops_the_others_too(server: AnsweringServer, tmp_pa
 def test_a_model_whose_adapter_cannot_be_built_is_left_out_and_the_others_go_on(
     server: AnsweringServer, tmp_path: Path
 ) -> None:
-    models = {"bad": http_entry("openai", "http://[::1"), "good": http_entry("anthropic", server.url)}
+    bad = http_entry("openai", "http://[::1", limits={"concurrent_episodes": 1})
+    models = {"bad": bad, "good": http_entry("anthropic", server.url)}
     study = open_study(tmp_path, models, instances=2)
     server.answer_with(lambda _request: Reply(body=said("anthropic", SUBMIT)))
     check_models(study, {})
@@ -308,6 +309,7 @@ def test_a_model_whose_adapter_cannot_be_built_is_left_out_and_the_others_go_on(
     assert ran.output.count(f"run: WARNING: {why}; its episodes are left, other models go on\n") == 1
     assert f"run: WARNING: {why}; 4 of its episodes are left; mend it and run again" in summary_lines(ran.campaign)
     assert ran.campaign.ledger.totals().reserved == 0
+    assert study.store.ledger.read_text().count('"model":"bad"') == 1, "after the first, none is begun"
     assert not study.store.episodes("bad", study.cells[0].id).exists()
     mended = run_study(open_study(tmp_path, {**models, "bad": http_entry("openai", server.url)}, instances=2))
     assert len(mended.jobs) == 4

@@ -18,6 +18,7 @@ import pytest
 from flows.campaign import Campaign
 from flows.console import Console
 from flows.context import Study
+from flows.episodes.ledger import Ledger
 from flows.episodes.pricing import call_bound, episode_bound
 from flows.episodes.transcript import TranscriptWriter, read_transcript
 from flows.errors import CellLocked, StoreError
@@ -317,3 +318,26 @@ def test_a_killed_run_is_finished_by_the_next_one_and_its_money_stays_booked(
     totals = ran.campaign.ledger.totals()
     assert list(totals.abandoned().values()) == [pytest.approx(episode)]
     assert totals.reserved == pytest.approx(episode)
+
+
+def test_a_transcript_is_whole_on_the_disk_before_the_books_and_these_before_its_marker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happened: list[str] = []
+
+    def tell(owner: type, name: str) -> None:
+        inner = getattr(owner, name)
+
+        def told(*arguments: Any) -> Any:
+            result = inner(*arguments)
+            happened.append(name)
+            return result
+
+        monkeypatch.setattr(owner, name, told)
+
+    tell(TranscriptWriter, "close")
+    tell(Ledger, "flush")
+    tell(Store, "mark_complete")
+    ran = run_study(open_study(tmp_path, {"agent": scripted_entry()}), first=1)
+    assert ran.marker() is not None
+    assert happened == ["flush", "close", "flush", "mark_complete"], "the first flush is the reservation's"
